@@ -1,8 +1,8 @@
-"""A server on this machine: a socket, the hosts that it answers to, its connections, its end.
+"""A server on this machine: socket, accepted host names, connections, shutdown.
 
-A client that sends slowly or reads slowly holds an open file, of which a process has few. Slow ones
-are closed after a time. If there is no room for a new one, the oldest of the most frequent kind
-makes room: a flood pushes out itself, whatever it waits for, and no client of another kind.
+A client that sends or reads slowly holds an open file, of which a process has few. Slow connections
+are closed after a timeout. If a new one exceeds the limit, the oldest of the most frequent kind is
+closed: a flood displaces itself in any state, and no client of another kind.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ from podium.harness.errors import UserError
 from podium.harness.shutdown import stopping_signals
 
 OPEN_FILES = 8192
-"""What `raise_open_files` asks for: room for every connection, for upstream calls and for boxes."""
+"""The limit for `raise_open_files`: enough for all connections, upstream calls and boxes."""
 MOST = 2048
-OWN_FILES = 256  # open files that are kept for journals, upstream calls and boxes
+OWN_FILES = 256  # open files reserved for journals, upstream calls and boxes
 LEAST_READ = 64 * 1024  # bytes that a client must read in `unread_s`, or it counts as stopped
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
@@ -44,13 +44,13 @@ FULL = (
 )
 
 Awaited = Literal["headers", "body", "reading", "idle"]
-"""What a server waits for: the rest of either, its answer to be read, or the next request."""
+"""A server waits for headers, for a body, for its answer to be read, or for the next request."""
 KINDS: tuple[Awaited, ...] = ("headers", "body", "reading", "idle")
-"""Of kinds that are equally frequent, the first makes room."""
+"""If kinds are equally frequent, a connection of the first one is closed."""
 
 
 def open_files() -> int:
-    """Return how many files this process may have open."""
+    """Return the maximum number of open files of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
@@ -58,10 +58,10 @@ def open_files() -> int:
 def raise_open_files() -> None:
     """Raise the soft limit of open files towards `OPEN_FILES`, as far as the hard limit allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if wanted > open_files():
-        with suppress(OSError, ValueError):  # some systems have a lower limit that they do not say
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if limit > open_files():
+        with suppress(OSError, ValueError):  # some systems have a lower limit
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _most() -> int:
@@ -71,10 +71,10 @@ def _most() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What a server allows its clients; times are in seconds."""
+    """A server's limits for its clients; times are in seconds."""
 
     most: int = field(default_factory=_most)
-    """Connections at once: 2,048, or fewer if the process may open fewer files."""
+    """Simultaneous connections: 2,048, or fewer if the process may open fewer files."""
     headers_s: float = 10
     """From the connection, or from the first byte of a later request, to the end of its headers."""
     body_s: float = 120
@@ -86,7 +86,7 @@ class ConnectionLimits:
 
     @property
     def per_address(self) -> int:
-        """Connections of one client at once: three quarters, so that one alone never fills all."""
+        """Simultaneous connections of one client: three quarters, so that one never takes all."""
         return max(1, self.most * 3 // 4)
 
     @property
@@ -101,39 +101,39 @@ class ConnectionLimits:
 
 def limited_protocol(limits: ConnectionLimits) -> type[H11Protocol]:
     """Return uvicorn's protocol with limits, for one server."""
-    held = _HeldConnections(limits)
-    return type("LimitedProtocol", (_Connection,), {"held": held})
+    connections = _HeldConnections(limits)
+    return type("LimitedProtocol", (_Connection,), {"held": connections})
 
 
 class _Connection(H11Protocol):
-    """A connection that can say what it waits for, and since when."""
+    """A connection that knows its awaited event, and since when it waits."""
 
-    held: "_HeldConnections"  # of the server; a class of its own has it
-    noted: Awaited | None = None  # what it waited for at the last look
+    held: "_HeldConnections"  # of the server; set by a subclass per server
+    noted: Awaited | None = None  # the awaited event at the last check
     since = 0.0
-    _resumed = 0  # times that a client has read what was waiting
+    _resumed = 0  # times that a client has read the write buffer
     _seen: object = None
     _unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn's
-        """Begin, if there is room for it."""
+        """Begin, unless the limit is reached."""
         super().connection_made(transport)
         self.note(self.loop.time())
         self.held.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room."""
+        """Remove it from the server's connections."""
         self.held.forget(self)
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
-        """Go on, as most of what was waiting has been read."""
+        """Go on, as most of the write buffer has been read."""
         self._resumed += 1
         super().resume_writing()
 
     @property
     def awaited(self) -> Awaited | None:
-        """What its client must do next; None while it waits for us."""
+        """The client's next action; None while the client waits for the server."""
         if self.transport.get_write_buffer_size():
             return "reading"
         if self.conn.their_state is h11.IDLE:
@@ -143,19 +143,19 @@ class _Connection(H11Protocol):
         return "body" if is_read else None
 
     def note(self, now: float) -> None:
-        """Begin to count anew if the client has moved on since the last look."""
+        """Restart the timeout if the client has made progress since the last check."""
         self.noted = self.awaited
-        seen = (self.noted, self.cycle, self._resumed)
+        state = (self.noted, self.cycle, self._resumed)
         unread = self.transport.get_write_buffer_size()
-        if seen != self._seen or unread <= self._unread - LEAST_READ:
-            self.since, self._seen, self._unread = now, seen, unread
+        if state != self._seen or unread <= self._unread - LEAST_READ:
+            self.since, self._seen, self._unread = now, state, unread
 
 
 Client = str  # an address, or a network of IPv6
 
 
 class _HeldConnections:
-    """All connections of a server, oldest first, in all and by client."""
+    """All connections of a server, oldest first, in total and by client."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -165,14 +165,14 @@ class _HeldConnections:
         self._timer: asyncio.TimerHandle | None = None
 
     def admit(self, new: _Connection) -> None:
-        """Hold a connection; another one is closed for it if there are too many, or it is."""
+        """Add a connection; if there are too many, close another one, or else the new one."""
         client = _client(new.client[0] if new.client else "")
-        own = self._by_client[client]
-        for whose, among, most in (
-            (client, own, self._limits.per_address),
+        same_client = self._by_client[client]
+        for whose, among, limit in (
+            (client, same_client, self._limits.per_address),
             (None, self._all, self._limits.most),
         ):
-            if len(among) < most:
+            if len(among) < limit:
                 continue
             slowest = self._slowest(whose, among)
             if slowest is None:
@@ -186,7 +186,7 @@ class _HeldConnections:
             self._look_later(new.loop)
 
     def forget(self, connection: _Connection) -> None:
-        """Count a connection no more."""
+        """Remove a connection from the counts."""
         client = self._all.pop(connection, None)
         if client is not None:
             del self._by_client[client][connection]
@@ -195,23 +195,23 @@ class _HeldConnections:
                 self._slow.pop(client, None)
 
     def _slowest(self, whose: Client | None, among: Iterable[_Connection]) -> _Connection | None:
-        """Return which connection makes room; None if each of them waits for our answer."""
+        """Return the connection to close; None if all of them wait for the server's answer."""
         slow = self._slow.get(whose, [])
         while slow:
             connection = slow.pop()
             if connection in self._all and connection.awaited == connection.noted:
                 return connection
         by_kind = _by_kind(among)
-        kind = max(KINDS, key=lambda one: len(by_kind[one]))
-        oldest = sorted(by_kind[kind], key=lambda one: one.since)
+        kind = max(KINDS, key=lambda awaited: len(by_kind[awaited]))
+        oldest = sorted(by_kind[kind], key=lambda connection: connection.since)
         if not oldest:
             return None
-        # To look at all of them takes a while: an eighth is closed before the next look.
+        # Checking all of them takes a while: an eighth is closed before the next check.
         self._slow[whose] = oldest[1 : len(oldest) // 8][::-1]
         return oldest[0]
 
     def _look_later(self, loop: asyncio.AbstractEventLoop) -> None:
-        soon = min(1.0, *(self._limits.seconds(one) / 4 for one in KINDS))
+        soon = min(1.0, *(self._limits.seconds(kind) / 4 for kind in KINDS))
         self._timer = loop.call_later(soon, partial(self._close_overdue, loop))
 
     def _close_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -227,58 +227,58 @@ class _HeldConnections:
 
 
 def _by_kind(connections: Iterable[_Connection]) -> Mapping[Awaited, list[_Connection]]:
-    found: dict[Awaited, list[_Connection]] = {kind: [] for kind in KINDS}
+    groups: dict[Awaited, list[_Connection]] = {kind: [] for kind in KINDS}
     for connection in connections:
         connection.note(connection.loop.time())
         if connection.noted:
-            found[connection.noted].append(connection)
-    return found
+            groups[connection.noted].append(connection)
+    return groups
 
 
 def _client(address: str) -> Client:
-    """Return whose address it is: of IPv6, one client has 2**64.
+    """Return the client of an address: with IPv6, one client has 2**64 addresses.
 
     >>> _client("127.0.0.1"), _client("::ffff:10.0.0.1"), _client("2001:db8::1")
     ('127.0.0.1', '10.0.0.1', '2001:db8::/64')
     """
     with suppress(ValueError):
-        found = ip_address(address)
-        if found.version == 6:
-            mapped = found.ipv4_mapped
-            return str(mapped or ip_network((int(found), 64), strict=False))
+        ip = ip_address(address)
+        if ip.version == 6:
+            mapped = ip.ipv4_mapped
+            return str(mapped or ip_network((int(ip), 64), strict=False))
     return address
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Whom a request must name as its host, and who it must say it is."""
+    """The host names that a request must have, and its token."""
 
     address: str
     port: int
     names: frozenset[str] = frozenset()  # other names under which it is known
-    token: str = ""  # what `Authorization: Bearer` must hold; empty where nobody is asked
-    remedy: str = " (--allow-host NAME allows one)"  # what lets another name in; empty: nothing
+    token: str = ""  # the token of `Authorization: Bearer`; empty: none is required
+    remedy: str = " (--allow-host NAME allows one)"  # hint on allowing another name; may be empty
 
     def refusal(self, headers: Headers, reply: "ErrorReply") -> JSONResponse | None:
-        """Return the answer to a request that is not let in; None to one that is."""
+        """Return the answer to a request that is refused; None if it is accepted."""
         host = headers.get("host", "")
         if not self._is_ours(host):
-            said = f"This is no host of this service: {host!r:.80}{self.remedy}."
-            return reply(421, said, "misdirected", {})
+            message = f"This is no host of this service: {host!r:.80}{self.remedy}."
+            return reply(421, message, "misdirected", {})
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(urlsplit(origin).netloc):
             return reply(403, "Web pages may not ask this service.", "foreign_origin", {})
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        known = hmac.compare_digest(token.strip().encode(), self.token.encode())
-        if self.token and not (scheme.lower() == "bearer" and known):
-            said = "Send the token of the service: `Authorization: Bearer TOKEN`."
-            return reply(401, said, "unauthorised", {"WWW-Authenticate": "Bearer"})
+        is_valid = hmac.compare_digest(token.strip().encode(), self.token.encode())
+        if self.token and not (scheme.lower() == "bearer" and is_valid):
+            message = "Send the token of the service: `Authorization: Bearer TOKEN`."
+            return reply(401, message, "unauthorised", {"WWW-Authenticate": "Bearer"})
         return None
 
     def _is_ours(self, host: str) -> bool:
         try:
-            parts = urlsplit(f"//{host}")
-            name, port = (parts.hostname or "").lower(), parts.port or 80
+            url = urlsplit(f"//{host}")
+            name, port = (url.hostname or "").lower(), url.port or 80
         except ValueError:  # no host at all
             return False
         here = name == self.address or _is_this_machine(name, self.address)
@@ -286,16 +286,16 @@ class Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether an address or name reaches this machine alone."""
+    """Return whether an address or name reaches only this machine."""
     try:
-        found = socket.getaddrinfo(host, None)
-        return all(ipaddress.ip_address(str(one[4][0])).is_loopback for one in found)
+        entries = socket.getaddrinfo(host, None)
+        return all(ipaddress.ip_address(str(entry[4][0])).is_loopback for entry in entries)
     except (OSError, ValueError, UnicodeError):
         return False
 
 
 def _is_this_machine(name: str, bound: str) -> bool:
-    """Say whether a name is this machine's, or an address where all of them are listened on."""
+    """Return whether a name is this machine's, or an address if the server listens on all."""
     with suppress(ValueError):  # no page can have an address for its name
         address = ipaddress.ip_address(name)
         return address.is_loopback or ipaddress.ip_address(bound).is_unspecified
@@ -305,85 +305,85 @@ def _is_this_machine(name: str, bound: str) -> bool:
 def error_reply(
     status: int, sentence: str, kind: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """Return a refusal: a sentence, and the word by which a program knows it."""
+    """Return a refusal: a sentence, and a keyword for programs."""
     return JSONResponse({"error": sentence, "kind": kind}, status, headers)
 
 
 ErrorReply = Callable[[int, str, str, dict[str, str]], JSONResponse]
-"""(status, sentence, kind, headers) -> a refusal in the words of a service."""
+"""(status, sentence, kind, headers) -> a refusal in a service's format."""
 ErrorReplies = Callable[[Scope], ErrorReply]
-"""What answers a request that is not let in, by what it asks for."""
+"""Request scope -> the format of its refusal."""
 
 
 def with_access(
     application: ASGIApp, access: Access, replies: ErrorReplies = lambda scope: error_reply
 ) -> ASGIApp:
-    """Return an application that answers only those who are let in."""
+    """Return an application that answers only accepted requests."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        asked = scope["type"] == "http"
-        refusal = access.refusal(Headers(scope=scope), replies(scope)) if asked else None
+        is_http = scope["type"] == "http"
+        refusal = access.refusal(Headers(scope=scope), replies(scope)) if is_http else None
         await (refusal or application)(scope, receive, send)
 
     return answer
 
 
 WAITING = 2048
-"""Connections that the system keeps waiting while all of ours are busy: uvicorn's own number."""
+"""Connections that the system queues while all of the server's are busy: uvicorn's default."""
 
 
 @contextmanager
 def bound_socket(host: str, port: int) -> Generator[socket.socket]:
-    """Yield a bound socket, on any free port for 0; UserError when it cannot be had."""
-    # The protocol is named because asyncio switches Nagle's delay off only where it is: a reply is
-    # two small writes, and the second would wait 40 ms for the first one's acknowledgement.
+    """Yield a bound socket, on any free port for 0; UserError if it cannot be bound."""
+    # The protocol is given because asyncio switches Nagle's delay off only then: a reply is two
+    # small writes, and the second would wait 40 ms for the first one's acknowledgement.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as server_socket:
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            taken.bind((host, port))
+            server_socket.bind((host, port))
         except (OSError, OverflowError) as error:
             raise UserError(_bind_refusal(host, port, error)) from None
-        yield taken
+        yield server_socket
 
 
-def listen(taken: socket.socket) -> str:
-    """Let a bound socket listen and return its URL; UserError when another program was faster."""
-    host, port = taken.getsockname()[:2]
+def listen(server_socket: socket.socket) -> str:
+    """Make a bound socket listen and return its URL; UserError if another program was faster."""
+    host, port = server_socket.getsockname()[:2]
     try:
-        taken.listen(WAITING)
+        server_socket.listen(WAITING)
     except OSError as error:
         raise UserError(_bind_refusal(host, port, error)) from None
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def serve(
-    application: ASGIApp, taken: socket.socket, ready: Callable[[], None], **settings: Any
+    application: ASGIApp, server_socket: socket.socket, ready: Callable[[], None], **settings: Any
 ) -> None:
-    """Serve until a signal says stop; returns normally then. For the main thread."""
+    """Serve until a stop signal; returns normally then. For the main thread."""
     raise_open_files()
     server = _Server(uvicorn_config(application, **settings))
 
     def stop(number: int, frame: FrameType | None) -> None:
-        server.should_exit = True  # before uvicorn listens to signals, and when it raises them anew
+        server.should_exit = True  # before uvicorn handles signals, and when it raises them again
 
-    before = {one: signal.signal(one, stop) for one in stopping_signals()}
+    handlers = {code: signal.signal(code, stop) for code in stopping_signals()}
     try:
         ready()
-        server.run(sockets=[taken])
+        server.run(sockets=[server_socket])
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for code, handler in handlers.items():
+            signal.signal(code, handler)
 
 
 class _Server(uvicorn.Server):
-    """A server whose waiting connections are as many as the system allows."""
+    """A server whose queue of waiting connections has the system's length."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen again: uvicorn lets as few wait as it accepts at once, and others try later."""
+        """Listen again: uvicorn queues only as many as it accepts at once; others retry later."""
         await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(WAITING)
+        for server_socket in sockets or ():
+            server_socket.listen(WAITING)
 
 
 def uvicorn_config(
@@ -392,13 +392,13 @@ def uvicorn_config(
     lifespan: Literal["on", "off"] = "off",
     limits: ConnectionLimits | None = None,
 ) -> uvicorn.Config:
-    """Return how uvicorn is to run: without a line per request, which would say nothing."""
+    """Return uvicorn's settings: without an uninformative line per request."""
     limits = limits or ConnectionLimits()
     return uvicorn.Config(
         application,
         loop="asyncio",
         lifespan=lifespan,
-        ws="none",  # no endpoint of ours speaks it
+        ws="none",  # no endpoint uses it
         access_log=False,
         log_level="warning",
         server_header=False,

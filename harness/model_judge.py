@@ -1,6 +1,6 @@
-"""Models that judge, and grading again from logs: a newer log takes the place of the old one.
+"""Models that judge, and grading again from logs: a newer log replaces the old one.
 
-A judge is no worker: no pool of a sample holds it, no plan can name it, and its calls are no
+A judge is no worker: a sample's pool does not contain it, no plan can name it, and its calls are no
 system's cost. A newer log has the old one's task id, so that a resumed run finds it answered.
 """
 
@@ -65,12 +65,12 @@ class JudgeError(PodiumError):
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """What a judge is asked."""
+    """The input of a judge."""
 
     template: str  # of `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
     verdicts: str  # Pattern over the judge's reply; its one group is the verdict
     question: str
-    answer: str  # it may try to talk to the judge: the template fences it
+    answer: str  # it may address the judge: the template fences it
     criterion: str
 
 
@@ -86,32 +86,32 @@ def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
     return solve
 
 
-SAID = 300  # Characters of a judge's last words that go into a reason
+SAID = 300  # Last characters of a judge's reply that go into a reason
 
 
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
-    """Ask the role `grader` in a running eval; return its verdict, what it said, and its name."""
+    """Ask the role `grader` in a running eval; return its verdict, its reply and its name."""
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
     judges = bound if isinstance(bound, list) else [bound]
-    said = [await _asked(state, case, judge) for judge in judges]
-    given = [found[1] if (found := re.search(case.verdicts, text)) else None for text in said]
-    verdict, votes = Counter(given).most_common(1)[0]
+    replies = [await _asked(state, case, judge) for judge in judges]
+    verdicts = [match[1] if (match := re.search(case.verdicts, text)) else None for text in replies]
+    verdict, votes = Counter(verdicts).most_common(1)[0]
     if verdict is None or 2 * votes <= len(judges):
-        raise JudgeError(f"the judge gave no verdict: {said[-1][-SAID:]}")
-    return verdict, said[given.index(verdict)], ", ".join(map(str, judges))
+        raise JudgeError(f"the judge gave no verdict: {replies[-1][-SAID:]}")
+    return verdict, replies[verdicts.index(verdict)], ", ".join(map(str, judges))
 
 
 async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
     """Ask under the run's spending limit, if it has one; a judge is priced by its model id."""
-    # Inspect's own prompt, which has no public name: it takes the sting out of what ends its data.
+    # Inspect's prompt, which has no public name: it escapes text that would end its data.
     prompt = model_scoring_prompt(
         template=case.template,
         question=case.question,
         output=ModelOutput.from_content(model=str(state.model), content=case.answer),
         criterion=case.criterion,
-        instructions="-",  # the template says it all
+        instructions="-",  # the template has them
         metadata={},
     )
     request = Request(GRADER, judge, [prompt], price_ref=str(judge))
@@ -122,7 +122,7 @@ async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Regrade:
-    """What became of one log."""
+    """The result of regrading one log."""
 
     log: Path
     graded: int
@@ -134,8 +134,8 @@ def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
     """Grade a log's unscored samples again (or all), and write a newer log beside it, if any."""
-    chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
-    chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
+    chosen = [sample for sample in log.samples or [] if everything or is_unscored(sample)]
+    chosen = [sample for sample in chosen if sample.error is None and not was_judged(sample, suite)]
     if not chosen:
         return None
     refuse_redacted(log.eval.metadata, Path(log.location).name)
@@ -145,20 +145,20 @@ def regrade(
         _refuse_another_grader(log, suite, box)
     changed = 0
     metadata = log.eval.metadata or {}
-    known = metadata.get(PODIUM, {})
-    overflows = WRONG if everything else known.get("overflows", UNANSWERED)
+    old_facts = metadata.get(PODIUM, {})
+    overflows = WRONG if everything else old_facts.get("overflows", UNANSWERED)
     for sample, new in _graded_anew(chosen, suite, box, overflows):
         old = (sample.scores or {}).get(PODIUM)
         changed += old is None or str(old.value) != str(new.value)
         sample.scores = {**(sample.scores or {}), PODIUM: new}
-    facts = {**known, "suite_version": suite.version}
+    facts = {**old_facts, "suite_version": suite.version}
     facts |= {"overflows": WRONG} if everything else {}
     if box:
         facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
     log.eval.task_version, log.eval.metadata = suite.version, {**metadata, PODIUM: facts}
     path = written_newer(log)
-    left = sum(is_unscored(one) for one in chosen)
-    return Regrade(log=path, graded=len(chosen) - left, still_unscored=left, changed=changed)
+    missing = sum(is_unscored(sample) for sample in chosen)
+    return Regrade(log=path, graded=len(chosen) - missing, still_unscored=missing, changed=changed)
 
 
 def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
@@ -192,13 +192,13 @@ def _refuse_another_grader(log: EvalLog, suite: Suite[Any], box: OpenBox | None)
     facts = run_facts(log, path)
     if facts is None or box is None:
         return
-    for what, old, new in (
+    for kind, old, new in (
         ("box", facts.box, box.name),
         ("image", facts.box_facts and facts.box_facts.image_id, box.facts[suite.name].image_id),
     ):
         if old is not None and old != new:
             raise UserError(
-                f"{path.name} was graded in {what} {old}, not {new}: name that one, or grade the "
+                f"{path.name} was graded in {kind} {old}, not {new}: name that one, or grade the "
                 "whole log again with --all."
             )
 
@@ -220,27 +220,27 @@ def _graded_anew(
 
 
 def _was_refused(sample: EvalSample, answer: str) -> bool:
-    """Return whether an answer is a worker's refusal; older logs say it of the call alone."""
-    events = (one for one in sample.events if isinstance(one, ModelEvent))
-    calls = [one.output for one in events if one.output.completion == answer]
+    """Return whether an answer is a worker's refusal; older logs mark only the call."""
+    events = (event for event in sample.events if isinstance(event, ModelEvent))
+    calls = [event.output for event in events if event.output.completion == answer]
     return is_refused(sample.output) or (bool(calls) and all(map(is_refused, calls)))
 
 
 def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
-    """Yield the newest log of every task of ours, its run, and whether it may lack a score."""
+    """Yield the newest log of every podium task, its run, and whether it may lack a score."""
     for path in newest_logs([log_dir]):
         header = read_eval_log(str(path), header_only=True)
         scores = header.results.scores if header.results else []
         if facts := run_facts(header, path):
-            yield path, facts, not scores or any(one.unscored_samples for one in scores)
+            yield path, facts, not scores or any(result.unscored_samples for result in scores)
 
 
 def older_graders(log_dir: Path, suites: Suites) -> str:
-    """Name the graders of a directory's logs that have another version now."""
-    found = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
-    then = sorted({(facts.suite, facts.suite_version) for facts in found})
-    said = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]
-    return ", ".join(filter(None, said))
+    """Return the graders of a directory's logs that have another version now, in words."""
+    runs = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
+    then = sorted({(facts.suite, facts.suite_version) for facts in runs})
+    changes = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]
+    return ", ".join(filter(None, changes))
 
 
 def written_newer(log: EvalLog) -> Path:
@@ -248,7 +248,7 @@ def written_newer(log: EvalLog) -> Path:
     recompute_metrics(log)
     now, old = datetime.now(UTC), Path(log.location)
     log.eval.created = now.isoformat(timespec="seconds")
-    stamp = now.strftime("%Y-%m-%dT%H-%M-%S-%f")[:-3] + "+00-00"  # Inspect's own form
+    stamp = now.strftime("%Y-%m-%dT%H-%M-%S-%f")[:-3] + "+00-00"  # Inspect's format
     path = old.with_name(f"{stamp}_{old.name.partition('_')[2]}")
     write_eval_log(log, str(path))
     return path
@@ -257,7 +257,7 @@ def written_newer(log: EvalLog) -> Path:
 def regrade_dir(
     log_dir: Path, suites: Suites, box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
-    """Regrade the newest log of every task; UserError, before it, for a missing suite or box."""
+    """Regrade the newest log of every task; UserError, before any, for a missing suite or box."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path, facts, lacking in _runs(log_dir):
         if (log := read_log(path) if everything or lacking else None) is None:
@@ -279,37 +279,37 @@ def regrade_dir(
 
 @dataclass(slots=True)
 class Remade:
-    """What one log's verdicts come to when they are given anew; nothing is written."""
+    """A log's verdicts compared with new ones; nothing is written."""
 
     log: Path
     task: str
     same: int = 0
     others: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    left: Counter[str] = field(default_factory=Counter[str])  # why some were not given anew
+    left: Counter[str] = field(default_factory=Counter[str])  # skipped samples by reason
 
 
 def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:
-    """Grade the newest log of every task again, programs in a box alone, and compare."""
+    """Grade the newest log of every task again, programs only in a box, and compare."""
     for path in newest_logs([log_dir]):
         if log := read_log(path):
             yield _remade(log, path, suites, box)
 
 
 def _remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
-    found, facts = Remade(path, log.eval.task), run_facts(log, path)
-    samples = [one for one in log.samples or [] if one.error is None and not is_unscored(one)]
-    why = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
-    if facts is None or why:
-        found.left[why] += len(samples)
-        return found
+    result, facts = Remade(path, log.eval.task), run_facts(log, path)
+    samples = [sample for sample in log.samples or [] if not (sample.error or is_unscored(sample))]
+    reason = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
+    if facts is None or reason:
+        result.left[reason] += len(samples)
+        return result
     suite = _suite_of(facts, path, suites)
-    rules = [one for one in samples if not was_judged(one, suite)]
-    found.left["a model judged it"] += len(samples) - len(rules)
+    rules = [sample for sample in samples if not was_judged(sample, suite)]
+    result.left["a model judged it"] += len(samples) - len(rules)
     own_box = box if suite.needs_box else None
-    for sample, given in _graded_anew(rules, suite, own_box, facts.overflows):
-        _compare(sample, given, found)
-    found.left = +found.left
-    return found
+    for sample, new_score in _graded_anew(rules, suite, own_box, facts.overflows):
+        _compare(sample, new_score, result)
+    result.left = +result.left
+    return result
 
 
 def _not_remade(log: EvalLog, facts: RunFacts, suites: Suites, box: OpenBox | None) -> str:
@@ -323,29 +323,29 @@ def _not_remade(log: EvalLog, facts: RunFacts, suites: Suites, box: OpenBox | No
     return "it needs a box (--box)" if suite.needs_box and box is None else ""
 
 
-def _compare(sample: EvalSample, score: Score, found: Remade) -> None:
+def _compare(sample: EvalSample, score: Score, result: Remade) -> None:
     old = (sample.scores or {}).get(PODIUM)
-    where = f"sample {sample.id} epoch {sample.epoch}"
+    place = f"sample {sample.id} epoch {sample.epoch}"
     if isinstance(score.value, float) and math.isnan(score.value):
-        found.left[f"it could not be graded ({(score.explanation or '').partition(':')[0]})"] += 1
+        result.left[f"it could not be graded ({(score.explanation or '').partition(':')[0]})"] += 1
     elif old is None or str(old.value) != str(score.value):
-        before = "none" if old is None else old.value
-        found.others.append((where, f"the log's verdict is {before}, given anew {score.value}"))
+        old_value = "none" if old is None else old.value
+        result.others.append((place, f"the log's verdict is {old_value}, given anew {score.value}"))
     elif old.answer != score.answer:
-        found.others.append((where, "the answer that the log names is not the one in the reply"))
+        result.others.append((place, "the answer that the log names is not the one in the reply"))
     else:
-        found.same += 1
+        result.same += 1
 
 
 @contextmanager
 def box_for_logs(
-    log_dir: Path, named: str | None, catalogue: Catalogue, most: int | None = None
+    log_dir: Path, box_name: str | None, catalogue: Catalogue, limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the named box, else the logs' own; None if none needs one, UserError for several."""
-    found = _runs(log_dir)
-    runs = [one for path, one, _ in found if _suite_of(one, path, catalogue.suites).needs_box]
+    """Yield the named box, else the logs' box; None if none is needed, UserError for several."""
+    logs = _runs(log_dir)
+    runs = [facts for path, facts, _ in logs if _suite_of(facts, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})
-    if len(used) > 1 and not named:
+    if len(used) > 1 and not box_name:
         raise UserError(
             f"These logs were graded in {' and '.join(used)}: name one directory at a time, or "
             "one box for all with --all --box."
@@ -353,9 +353,9 @@ def box_for_logs(
     name = None
     if runs:
         ours = all(facts.label == "rehearsal" for facts in runs)
-        name = select_box(named or next(iter(used), None), catalogue.boxes, ours=ours)
+        name = select_box(box_name or next(iter(used), None), catalogue.boxes, ours=ours)
     suites = [catalogue.suites[suite] for suite in sorted({facts.suite for facts in runs})]
-    with open_run_box(catalogue.boxes, name, suites, most) as box:
+    with open_run_box(catalogue.boxes, name, suites, limit) as box:
         yield box
 
 
@@ -389,21 +389,21 @@ def _judge_log(
         shown=facts.publishable,
     )
     samples = log.samples or []
-    left = [one for one in samples if one.error is None and is_unscored(one)]
-    left = [one for one in left if was_judged(one, suite)]
-    if not left or log.eval.task_version != suite.version:
+    unjudged = [sample for sample in samples if sample.error is None and is_unscored(sample)]
+    unjudged = [sample for sample in unjudged if was_judged(sample, suite)]
+    if not unjudged or log.eval.task_version != suite.version:
         return
     with (
         closing(TaskJournal(log_dir, head, PaidReplies(log_dir))) as journal,
         run_context(journal=journal, overflows=facts.overflows),
     ):
         scored = score(
-            log.model_copy(update={"samples": left}),
+            log.model_copy(update={"samples": unjudged}),
             as_scorer(suite),
             model_roles={GRADER: slot_model(grader)},
             action="overwrite",
             display="none",
         )
-    made = {(one.id, one.epoch): one for one in scored.samples or []}
-    log.samples = [made.get((one.id, one.epoch), one) for one in samples]
+    judged = {(sample.id, sample.epoch): sample for sample in scored.samples or []}
+    log.samples = [judged.get((sample.id, sample.epoch), sample) for sample in samples]
     written_newer(log)

@@ -1,4 +1,4 @@
-"""Work in threads and in processes, turns of calls, and one line that says how far it is."""
+"""Work in threads and in processes, a rate limiter for calls, and a progress line."""
 
 import gc
 import math
@@ -25,7 +25,7 @@ from podium.harness.text import escape_controls
 
 @dataclass(slots=True)
 class ProgressLine:
-    """How far a run is, in (question, epoch) pairs."""
+    """A run's progress, in (question, epoch) pairs."""
 
     title: str
     total: int
@@ -42,15 +42,15 @@ class ProgressLine:
 
 
 @contextmanager
-def progress_line(title: str, total: int, done: int = 0) -> Generator[ProgressLine]:
-    """Show one line while Inspect works; `done` is what earlier attempts have answered."""
+def progress_line(title: str, total: int, answered: int = 0) -> Generator[ProgressLine]:
+    """Show one line while Inspect works; `answered`: pairs that earlier attempts have answered."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
-    bar.add_task(escape_controls(title), total=total, completed=done)
+    bar.add_task(escape_controls(title), total=total, completed=answered)
     try:
         if bar.console.is_terminal:
             bar.start()
-        yield ProgressLine(escape_controls(title), total, bar, done)
+        yield ProgressLine(escape_controls(title), total, bar, answered)
     finally:
         bar.stop()
 
@@ -68,27 +68,27 @@ AHEAD = 2  # Items handed out per worker, so that none waits for the next one to
 
 
 def map_concurrently(
-    function: Callable[[Item], Result], items: Iterable[Item], most: int
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result]:
-    """Yield `function(item)` for every item as it comes, `most` at a time; raise what it raises.
+    """Yield `function(item)` for every item as it finishes, in up to `workers` threads.
 
-    Items are taken when there is room. When the caller stops early (Ctrl-C), nothing new is begun
-    and what runs is not waited for.
+    Items are taken as workers become free. If the caller stops early (Ctrl-C), nothing new is
+    started, and running items are not waited for. Exceptions of `function` are raised here.
 
-    >>> sorted(map_concurrently(lambda n: n * n, range(5), most=2))
+    >>> sorted(map_concurrently(lambda n: n * n, range(5), workers=2))
     [0, 1, 4, 9, 16]
     """
-    pool = ThreadPoolExecutor(most)
+    pool = ThreadPoolExecutor(workers)
     running: set[Any] = set()  # futures
     try:
         for item in items:
             running.add(pool.submit(function, item))
-            if len(running) >= AHEAD * most:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from (one.result() for one in done)
+            if len(running) >= AHEAD * workers:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in finished)
         while running:
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            yield from (one.result() for one in done)
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in finished)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -98,31 +98,31 @@ LARGE = 32 << 20  # Bytes of files from which on other processes are started
 
 
 BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""What a worker process does first: Ctrl-C reaches the whole group, and its parent answers it. A
-function of ours would be looked for before podium has taken its names."""
+"""Code that a worker process runs first: it ignores Ctrl-C, which its parent handles. A function in
+podium could not be imported before `import podium` has registered its names."""
 
 
 def map_over_processes(
-    work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, most: int = MOST_PROCESSES
+    work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, cap: int = MOST_PROCESSES
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
-    workers = min(cores(), len(items), most)
+    """Yield `work(item)` for each item, in order; in up to `cap` other processes if `many`."""
+    workers = min(cores(), len(items), cap)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
         return
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr)
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    # Threads, of Arrow say, do not survive a fork.
+    # Threads, e.g. Arrow's, do not survive a fork.
     pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=exec, initargs=(BEGIN,))
     try:
         with bar:
             line = bar.add_task("reading", total=len(items))
-            rest = iter(items)
-            waiting = deque(pool.submit(work, item) for item in islice(rest, workers * AHEAD))
+            remaining = iter(items)
+            waiting = deque(pool.submit(work, item) for item in islice(remaining, workers * AHEAD))
             while waiting:
                 result = waiting.popleft().result()
-                waiting.extend(pool.submit(work, item) for item in islice(rest, 1))
+                waiting.extend(pool.submit(work, item) for item in islice(remaining, 1))
                 bar.advance(line)
                 yield result
     except BrokenProcessPool:
@@ -137,7 +137,7 @@ def map_over_processes(
 
 @contextmanager
 def without_collector() -> Generator[None]:
-    """Hold Python's collector of cycles: a quarter of the time of making rows, which have none."""
+    """Pause Python's cycle collector: a quarter of the time of making rows, which have no cycle."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -152,28 +152,28 @@ MINUTE_S = 60.0
 
 @dataclass(slots=True)
 class RateLimiter:
-    """Turns of one process; `clock` and `sleep` are the machine's own."""
+    """Spaces the calls of one process; `clock` and `sleep` are the machine's."""
 
     per_minute: Mapping[str, float]
-    """By who is asked: a provider, a worker. Who is not there is asked at once."""
+    """Calls per minute, by provider or worker; keys that are missing have no limit."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     next: dict[str, float] = field(default_factory=dict[str, float])
-    """By who is asked: when the next turn is."""
+    """Time of the next turn, by the same keys."""
 
     async def turn(self, who: str) -> None:
-        """Return when it is a call's turn."""
+        """Wait until it is a call's turn."""
         for wait_s in self.reserve(who):
             if wait_s > 0:
                 await self.sleep(wait_s)
 
-    def reserve(self, who: str, calls: int = 1, within_s: float = math.inf) -> list[float]:
-        """Take up to so many turns that come within so many seconds; return how far off each is."""
-        if who not in self.per_minute:
+    def reserve(self, key: str, calls: int = 1, within_s: float = math.inf) -> list[float]:
+        """Take up to `calls` turns within `within_s` seconds; return their waits, in seconds."""
+        if key not in self.per_minute:
             return [0.0] * calls
-        now, apart = self.clock(), MINUTE_S / self.per_minute[who]
-        first = max(now, self.next.get(who, now))
-        waits = [first - now + number * apart for number in range(calls)]
-        taken = [wait_s for wait_s in waits if wait_s <= within_s]
-        self.next[who] = first + len(taken) * apart
-        return taken
+        now, apart = self.clock(), MINUTE_S / self.per_minute[key]
+        start = max(now, self.next.get(key, now))
+        waits = [start - now + number * apart for number in range(calls)]
+        granted = [wait_s for wait_s in waits if wait_s <= within_s]
+        self.next[key] = start + len(granted) * apart
+        return granted

@@ -1,7 +1,7 @@
-"""Did a conductor learn to orchestrate? What its plans have in common, and when they collapsed.
+"""Did a conductor learn to orchestrate? Common properties of its plans, and their collapse.
 
 An open reproduction of the Conductor's method went from 40.0 to 81.7 % while its accuracy given a
-valid plan stayed at 96 %: it had learnt the format and one worker. These figures tell both apart.
+valid plan stayed at 96 %: it had learnt the format and one worker. These figures separate the two.
 """
 
 from collections import Counter
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from math import log2
 
 COLLAPSED = 0.98
-"""Share of steps, or of plans, from which on they count as all alike."""
-FEWEST = 20  # plans that say something of a habit
+"""Share of steps, or of plans, from which on they count as collapsed."""
+FEWEST = 20  # minimum number of plans for a verdict
 
 
 @dataclass(frozen=True, slots=True)
 class PlanHabits:
-    """What the plans of many questions have in common."""
+    """Common properties of the plans of many questions."""
 
     plans: int
     one_step: float
     """Share of plans with one step."""
     distinct: int
-    """Different shapes: whom a plan asks, and who reads whom (`Workflow.shape`)."""
+    """Number of shapes: a plan's workers, and which step reads which (`Workflow.shape`)."""
     commonest: float
     """Share of plans with the commonest shape."""
     workers: Mapping[str, float]
@@ -35,7 +35,7 @@ class PlanHabits:
 
     @property
     def collapse(self) -> str:
-        """To what the plans have collapsed, in words; empty if they have not."""
+        """The plans' collapse, in words; empty if they have not collapsed."""
         if self.plans < FEWEST:
             return ""
         return collapse_of(self.workers, self.one_step, self.distinct)
@@ -51,18 +51,18 @@ def plan_habits(shapes: Sequence[str]) -> PlanHabits | None:
     if not shapes:
         return None
     count = Counter(shapes)
-    asked: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     alone = 0
     for shape, times in count.items():
         workers = [step.partition("(")[0] for step in shape.split(", ")]
         alone += times * (len(workers) == 1)
-        asked.update({name: times * number for name, number in Counter(workers).items()})
+        counts.update({name: times * number for name, number in Counter(workers).items()})
     return PlanHabits(
         plans=len(shapes),
         one_step=alone / len(shapes),
         distinct=len(count),
         commonest=max(count.values()) / len(shapes),
-        workers={name: number / asked.total() for name, number in sorted(asked.items())},
+        workers={name: number / counts.total() for name, number in sorted(counts.items())},
     )
 
 
@@ -72,12 +72,12 @@ def entropy(shares: Iterable[float]) -> float:
 
 
 def collapse_of(workers: Mapping[str, float], one_step: float, distinct: float | None) -> str:
-    """Return to what plans have collapsed: one worker, one step, two plans; empty if to none.
+    """Return plans' collapse: one worker, one step, one or two plans; empty if there is none.
 
-    `distinct` is None where nobody counted the different plans.
+    `distinct` is None if the different plans were not counted.
     """
     top = max(workers, key=lambda name: workers[name], default="")
-    parts = [f"one worker ({top})"] if top and workers[top] >= COLLAPSED else []
-    parts += ["one step"] if one_step >= COLLAPSED else []
+    habits = [f"one worker ({top})"] if top and workers[top] >= COLLAPSED else []
+    habits += ["one step"] if one_step >= COLLAPSED else []
     few = {1: "one plan", 2: "two plans"}.get(int(distinct or 0), "")
-    return " and ".join(parts) or few
+    return " and ".join(habits) or few

@@ -61,20 +61,20 @@ from podium.harness.workflow import Sampling
 
 @dataclass(slots=True)
 class Pool:
-    """Workers by name. `spec` is None for a pool made of whatever roles the user named."""
+    """Workers by name. `spec` is None for a pool made of the roles that the user gave."""
 
     models: Mapping[str, Model]
     spec: PoolSpec | None = None
     epoch: int = 1
     spend: Spend | None = None
     envelope: Envelope | None = None
-    """What the question may use; None without an equal budget."""
+    """The question's budget; None without an equal budget."""
     so_far: Callable[[], Answer] | None = None
     """The best answer that its system has by now; None before the first reply."""
     public_tests: PublicTests | None = None
-    """Runs a program on a question's public tests; None where the suite has none."""
+    """Runs a program on a question's public tests; None if the suite has none."""
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What a system keeps from one turn of a sample to the next."""
+    """A system's state between the turns of a sample."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _said: dict[tuple[str, str], ChatMessage] = field(
         default_factory=dict[tuple[str, str], ChatMessage]
@@ -82,23 +82,23 @@ class Pool:
 
     @classmethod
     def named(cls, name: str, seed: int = 0) -> "Pool":
-        """Return the workers of a pool file, to be asked outside an eval, without a journal."""
+        """Return the workers of a pool file, for calls outside an eval, without a journal."""
         spec = read_pool(name)
         return cls(pool_models(spec, seed), spec)
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Worker names in pool order; conductor and grader are roles, variants others' settings."""
-        others = (CONDUCTOR, GRADER, *self.variants)
-        return tuple(name for name in self.models if name not in others)
+        """Worker names in pool order, without conductor, grader and variants."""
+        roles = (CONDUCTOR, GRADER, *self.variants)
+        return tuple(name for name in self.models if name not in roles)
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Names of the workers' variants, `atlas@low`: they are asked only by name."""
+        """Names of the workers' variants, `atlas@low`: they are called only by name."""
         return tuple(slot.name for slot in self.spec.variants) if self.spec else ()
 
     def card(self, worker: str) -> str:
-        """Return a worker's role card, empty when the pool has no file."""
+        """Return a worker's role card, empty if the pool has no file."""
         return self.spec.worker(worker).card if self.spec else ""
 
     async def ask(
@@ -121,29 +121,29 @@ class Pool:
         sampling: Sampling | None = None,
         advice: str = "",
     ) -> Reply:
-        """Put a plan's last request to its worker; `advice` is what it says beside the question.
+        """Put a plan's last request to its worker; `advice` is its content beside the question.
 
-        Where a conversation is answered that worker is sent it with its tools, and the advice.
+        In a conversation, that worker gets the conversation with its tools, and the advice.
         """
         return await self.ask(worker, messages, step, sampling)
 
     def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
-        """Return how a step has a worker sample, beside the worker's own settings."""
+        """Return a step's sampling settings, which supplement the worker's own."""
         return _prescribed(self._model(worker), sampling)
 
     def has_planned(self, steps: int) -> None:
-        """Hear how many steps a workflow that is begun has: for pools whose progress is shown."""
+        """Receive the number of steps of a started workflow: for pools that show progress."""
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[ModelOutput, Reply]:
-        """Put a request of other people's code, who get the output too: it may hold tool calls."""
+        """Put a request of foreign code, which also gets the output: it may have tool calls."""
         return await self._put(*self._numbered(worker, messages, step, offered))
 
     def _numbered(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[Request, SampleIndex]:
-        """Return a request; what the pool file does not name has its model's price."""
+        """Return a request; roles that are not in the pool file have their model's price."""
         model, slots = self._model(worker), self.spec.slots if self.spec else ()
         price = next((slot.price_ref for slot in slots if slot.name == worker), str(model))
         request = Request(worker, model, _sendable(messages), price, step, offered)
@@ -152,68 +152,68 @@ class Pool:
         return request, SampleIndex(self.epoch, self._asked[key] - 1)
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
-        """Return the reply to a numbered request; a pool that keeps replies may know it already."""
+        """Return the reply to a numbered request; a pool that stores replies may have it."""
         return (await self._put(request, number))[1]
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         worker, ended_s = request.role, None
-        # A model in this process costs no call and no dollar: its seconds are shown apart.
+        # A model in this process costs no call and no dollar: its seconds are shown separately.
         envelope = None if str(request.model).startswith(EMBEDDED) else self.envelope
         try:
             if envelope is None:
-                asked, output = await self._asked_once(request, number)
+                call, output = await self._asked_once(request, number)
             else:
                 price = self.spend.book.price(request.price_ref) if self.spend else None
-                async with within(envelope, request, price) as call:
-                    asked, output = await self._asked_once(request, number)
-                    call.replied(envelope.budget, asked.usage, asked.requests_lost)
-                ended_s = call.begins_s + (asked.reply_s or 0.0)
+                async with within(envelope, request, price) as envelope_call:
+                    call, output = await self._asked_once(request, number)
+                    envelope_call.replied(envelope.budget, call.usage, call.requests_lost)
+                ended_s = envelope_call.begins_s + (call.reply_s or 0.0)
                 envelope.arrived(ended_s)
             if output.empty:
                 raise WorkerError(f"{worker} ({request.model}) gave no reply: it sent no choices")
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
-            told = f"{storable(_reason(error))}{dialect_fix(request.model, error)}"
-            said = f"{worker} ({request.model}) gave no reply: {told}"
-            raise WorkerError(said) from error
+            reason = f"{storable(_reason(error))}{dialect_fix(request.model, error)}"
+            message = f"{worker} ({request.model}) gave no reply: {reason}"
+            raise WorkerError(message) from error
         reply = Reply(
-            worker, output.completion, asked.usage, asked.usd, asked.too_long, ended_s=ended_s
+            worker, output.completion, call.usage, call.usd, call.too_long, ended_s=ended_s
         )
         return output, reply
 
     async def _asked_once(
         self, request: Request, number: SampleIndex
     ) -> tuple[CallInFlight, ModelOutput]:
-        """Return what a request came to, in a span of its step."""
+        """Return a request's call and output, made in a span of its step."""
         async with step_span(request.step or request.role):
             with run_context(sample=number):
                 return await ask_once(request, self.spend, partial(_generate, request, number))
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
-        """Return how a program does on the public tests; UserError where there are none to run."""
+        """Return a program's grade on the public tests; UserError if there are none."""
         if self.public_tests is None:
             raise UserError("This suite shows no public tests, and a system asked for them.")
         return await self.public_tests(question.sealed(), reply)
 
     def _first_said(self, turn: ChatMessage) -> ChatMessage:
-        """Return the turn that said this first: Inspect logs a message that comes again once."""
+        """Return the first turn with this text: Inspect logs a repeated message object once."""
         if isinstance(turn.content, str) and turn.role in ("system", "user"):
             return self._said.setdefault((turn.role, turn.content), turn)
         return turn
 
     def _model(self, worker: str) -> Model:
         if worker not in self.models:
-            known = ", ".join(self.workers)
-            raise UserError(f"This pool has no worker {worker!r}; its workers are: {known}.")
+            names = ", ".join(self.workers)
+            raise UserError(f"This pool has no worker {worker!r}; its workers are: {names}.")
         return self.models[worker]
 
 
 @asynccontextmanager
 async def step_span(step: str) -> AsyncGenerator[None]:
-    """Let what is logged within be a step's."""
+    """Assign the events logged within to a step."""
     # Inspect would copy a sample's whole store before and after, for changes that no call makes: a
-    # third of a second for each call in tau2's airline, which keeps its data base there.
+    # third of a second for each call in tau2's airline, which keeps its database there.
     with suspend_store_events():
         async with span(step, type="workflow_step"):
             yield
@@ -222,12 +222,12 @@ async def step_span(step: str) -> AsyncGenerator[None]:
 async def ask_once(
     request: Request, spend: Spend | None, generate: Callable[[], Awaitable[ModelOutput]]
 ) -> tuple[CallInFlight, ModelOutput]:
-    """Return the output for a request: `generate`d, unless this very draw was paid for before."""
-    draw, begun = next_draw(request), monotonic()
+    """Return the output for a request: `generate`d, unless this draw was paid for before."""
+    draw, start = next_draw(request), monotonic()
     if draw is None:
         return await _ask(request, spend, generate, None)
     async with draw.turn():
-        bought = draw.bought(request, monotonic() - begun)
+        bought = draw.bought(request, monotonic() - start)
         if bought is None:
             return await _ask(request, spend, generate, draw)
     async with as_if_bought(request, spend if bought.shared_from else None):
@@ -241,28 +241,28 @@ async def _ask(
     draw: ReplyDraw | None,
 ) -> tuple[CallInFlight, ModelOutput]:
     """Return the output that is generated for a request, recorded and paid for."""
-    async with record_call(request, spend) as asked:
-        asked.draw = draw
-        output = asked.output = await generate()
-        if not asked.kept:  # of a model that is not ours, or read from Inspect's cache
+    async with record_call(request, spend) as in_flight:
+        in_flight.draw = draw
+        output = in_flight.output = await generate()
+        if not in_flight.kept:  # from a foreign model, or read from Inspect's cache
             make_storable(output)
-            event = last_event(asked.span)
+            event = last_event(in_flight.span)
             call = event.call if event else None
             if failure := failure_in(output, call):
                 raise failure
-            asked.keep(output, call.response if call else None)
-    return asked, output
+            in_flight.keep(output, call.response if call else None)
+    return in_flight, output
 
 
 def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    # A plan may spell half a character in JSON, which cannot be sent or digested.
+    # A plan's JSON may contain half a character, which cannot be sent or digested.
     if all(storable(turn.text) == turn.text for turn in messages):
         return messages
     return [make_storable(turn.model_copy(deep=True)) for turn in messages]
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of what went wrong; Inspect wraps what it has tried in vain."""
+    """Return an error's first line; Inspect wraps errors after failed retries."""
     if type(error).__name__ in WRAPPERS and error.__cause__ is not None:
         error = error.__cause__
     return first_line(error) or type(error).__name__
@@ -272,26 +272,26 @@ def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:
     if sampling is None:
         return GenerateConfig()
     limit = model.config.max_tokens if sampling.times_max_tokens != 1 else None
-    held = {"structured_outputs": {"regex": sampling.regex}} if sampling.regex else {}
+    body = {"structured_outputs": {"regex": sampling.regex}} if sampling.regex else {}
     return GenerateConfig(
         temperature=sampling.temperature,
         max_tokens=limit * sampling.times_max_tokens if limit else None,
-        extra_body={**(model.config.extra_body or {}), **held} if held else None,
+        extra_body={**(model.config.extra_body or {}), **body} if body else None,
     )
 
 
 async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
-    # Inspect's cache knows neither repetitions nor provider arguments: they go into its key. What a
-    # whole eval says of caching (`inspect eval --cache`) has no public name in Inspect.
+    # Inspect's cache knows neither repetitions nor provider arguments: they go into its key. The
+    # eval's cache setting (`inspect eval --cache`) has no public name in Inspect.
     model, messages = request.model, list(request.messages)
     offered = request.offered
     tools: dict[str, Any] = {"tools": [*offered.tools], "tool_choice": offered.tool_choice}
     tools = tools if offered.tools else {}
-    whole_eval = active_generate_config().cache  # Inspect puts it before a model's own
-    given = model.config.cache if whole_eval is None else whole_eval
-    if not given:
+    whole_eval = active_generate_config().cache  # it has precedence over a model's own
+    setting = model.config.cache if whole_eval is None else whole_eval
+    if not setting:
         return await model.generate(messages, config=request.config, **tools)
-    policy = given if isinstance(given, CachePolicy) else CachePolicy()
+    policy = setting if isinstance(setting, CachePolicy) else CachePolicy()
     scopes = {
         **policy.scopes,
         "podium_worker": request.role,
@@ -303,43 +303,42 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a slot's model, without a role: else `get_model` gave one of an earlier eval."""
+    """Return a slot's model, without a role: else `get_model` would return an earlier eval's."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 
 
-def _made(slot: WorkerSpec, **more: Any) -> Model:
-    """Return a slot's model made anew: a remembered one has its old files and keys."""
+def _made(slot: WorkerSpec, **overrides: Any) -> Model:
+    """Return a new model for a slot: a memoized one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
-    made = get_model(slot.model, config=config, memoize=False, **{**arguments, **more})
-    return _known_before_inspect(obey_waits(name_failures(guard_keys(keep_batches(made)))))
+    model = get_model(slot.model, config=config, memoize=False, **{**arguments, **overrides})
+    return _known_before_inspect(obey_waits(name_failures(guard_keys(keep_batches(model)))))
 
 
 def _known_before_inspect(model: Model) -> Model:
-    """Let a model's replies be kept and say what they cost before Inspect has them; the same model.
+    """Store a model's replies and add their cost before Inspect has them; return the same model.
 
-    A process that is killed once Inspect has a reply leaves it in a log; were it in no store by
-    then, it would be bought again.
+    Else a reply would be bought again if its process was killed once Inspect had it.
     """
     ask = model.api.generate
 
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
-        asked = call_in_flight()
-        if asked and not model.config.batch:  # an API's client is made anew after some errors
+        in_flight = call_in_flight()
+        if in_flight and not model.config.batch:  # an API's client is made anew after some errors
             sdk = getattr(model.api, "client", None)
-            asked.watch_request(getattr(sdk, "_client", None))
+            in_flight.watch_request(getattr(sdk, "_client", None))
         asking = ask(*args, **kwargs)
         may_refuse = current().overflows == WRONG
-        found: Any = await (read_refusal(asking, model.name) if may_refuse else asking)
-        output, call = cast("tuple[Any, Any]", found if isinstance(found, tuple) else (found, None))
-        if asked and isinstance(output, ModelOutput):
+        reply: Any = await (read_refusal(asking, model.name) if may_refuse else asking)
+        output, call = cast("tuple[Any, Any]", reply if isinstance(reply, tuple) else (reply, None))
+        if in_flight and isinstance(output, ModelOutput):
             response = call.response if call else None
-            with suppress(Exception):  # what cannot be priced is told when the call has ended
-                asked.tell_price(output, response)
-            with suppress(OSError):  # which is told then, too
-                asked.keep(make_storable(output), response)
-        return cast(Any, found)
+            with suppress(Exception):  # a price that fails is reported at the call's end
+                in_flight.tell_price(output, response)
+            with suppress(OSError):  # also reported then
+                in_flight.keep(make_storable(output), response)
+        return cast(Any, reply)
 
     cast(Any, model.api).generate = generate
     return model
@@ -358,11 +357,11 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
     roles = {
         name: role[0] if isinstance(role, list) else role
         for name, role in model_roles().items()
-        if name != GRADER  # who is examined must not be able to ask the judge
+        if name != GRADER  # an evaluated system must not be able to call the judge
     }
     models = roles
     if spec:
-        slots = [one for one in spec.slots if one.name not in (GRADER, *spec.environment)]
+        slots = [slot for slot in spec.slots if slot.name not in (GRADER, *spec.environment)]
         models = {slot.name: roles.get(slot.name) or _absent_role(spec, slot) for slot in slots}
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])
@@ -382,16 +381,16 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
 
 
 def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
-    # Made once for all samples of an event loop: a client belongs to the loop it was made in.
-    made = _MADE.get(None)
-    if made is None:
-        _MADE.set(made := dict[tuple[str, str], Model]())
+    # One for all samples of an event loop: a client belongs to the loop it was made in.
+    models = _MADE.get(None)
+    if models is None:
+        _MADE.set(models := dict[tuple[str, str], Model]())
     key = (spec.label if spec else "", slot.model_dump_json())
-    if key not in made:
+    if key not in models:
         if spec:
             _refuse_mislabelled(spec, slot)
-        made[key] = _made(slot, role=slot.name)
-    return made[key]
+        models[key] = _made(slot, role=slot.name)
+    return models[key]
 
 
 def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
@@ -400,10 +399,10 @@ def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
         return
     source = open_cassette(str(cassette)).header.source_label
     if (source == "rehearsal") != (spec.label == "rehearsal"):
-        wanted = "rehearsal" if source == "rehearsal" else "recorded"
+        label = "rehearsal" if source == "rehearsal" else "recorded"
         raise UserError(
             f"Pool {spec.name!r} is labelled {spec.label!r}, and the replies that {slot.name!r} "
-            f"replays were recorded from {source} workers: label it {wanted!r}."
+            f"replays were recorded from {source} workers: label it {label!r}."
         )
 
 

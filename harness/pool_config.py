@@ -1,4 +1,4 @@
-"""Pools as files: harness/pools/*.toml -> `PoolSpec`; a mistake is told with its line and field.
+"""Pools as files: harness/pools/*.toml -> `PoolSpec`; errors state line and field.
 
 Effort, temperature and token limits are part of a worker's identity: two efforts are two workers.
 """
@@ -30,24 +30,24 @@ from podium.harness.prices.cost import Price
 from podium.harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
-Label = Literal["live", "recorded", "rehearsal"]  # where replies come from, also once recorded
+Label = Literal["live", "recorded", "rehearsal"]  # the source of replies, also once recorded
 ONLY: Mapping[Label, str] = {
     "rehearsal": "`rehearsal/` workers, or `recorded/` replies of theirs",
     "recorded": "`recorded/` workers",
     "live": "workers of real providers",
 }
-REPLAYING, REHEARSING = "recorded", "rehearsal"  # the providers that call nobody
-UNPRICEABLE = "not-auditable"  # begins a price reference that no book has
+REPLAYING, REHEARSING = "recorded", "rehearsal"  # the providers that make no real call
+UNPRICEABLE = "not-auditable"  # prefix of a price reference that no book has
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # of a pool, a worker, a variant
-ROLES = (CONDUCTOR, GRADER)  # tables of models that are no workers, named as they are
+ROLES = (CONDUCTOR, GRADER)  # tables of models that are no workers; each is the model's name
 
 
 class _Misplaced(ValueError):
-    """A mistake that only the whole file shows, with the field it is in."""
+    """A mistake that only checks across fields find, with its field."""
 
-    def __init__(self, said: str, where: tuple[int | str, ...]) -> None:
-        super().__init__(said)
-        self.where = where
+    def __init__(self, message: str, place: tuple[int | str, ...]) -> None:
+        super().__init__(message)
+        self.where = place
 
 
 class WorkerSpec(BaseModel):
@@ -59,21 +59,21 @@ class WorkerSpec(BaseModel):
     model: str = Field(pattern=r"^[^/\s]+/\S+$")
     """Inspect model id with provider: `openai/gpt-5`, `rehearsal/abacus`."""
     card: str = ""
-    """What the worker is good at, for conductors that are shown worker cards."""
+    """The worker's strengths, for conductors that see worker cards."""
     price: str | dict[str, Any] = ""
     """Key in the price book (default: the model id), or the price itself, with a book's fields."""
     knowledge_cutoff: str = UNKNOWN
-    """With its source, e.g. `2024-06 (model card)`."""
+    """Date with its source, e.g. `2024-06 (model card)`."""
     config: GenerateConfig = GenerateConfig()
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Model arguments of the provider (Inspect's `-M`)."""
     not_auditable: str = ""
     """Why no report gives the dollars of a call: e.g. the endpoint calls other models and reports
-    none of their tokens. Empty where tokens and a price are enough, orchestration included."""
+    none of their tokens. Empty if tokens and a price suffice, orchestration included."""
     variants: dict[Annotated[str, Field(pattern=NAME)], GenerateConfig] = Field(
         default_factory=dict[str, GenerateConfig]
     )
-    """Name -> settings that replace those of `config`: `single:NAME@VARIANT` asks with them."""
+    """Name -> settings that replace those of `config`: `single:NAME@VARIANT` uses them."""
 
     @field_validator("price", mode="before")
     @classmethod
@@ -108,39 +108,39 @@ class WorkerSpec(BaseModel):
     @field_validator("variants", mode="before")
     @classmethod
     def _have_known_settings(cls, variants: Any) -> Any:
-        known = GenerateConfig.model_fields
+        fields = GenerateConfig.model_fields
         tables = cast("dict[str, Any]", variants).values() if isinstance(variants, dict) else ()
         settings = [cast("dict[str, Any]", table) for table in tables if isinstance(table, dict)]
-        for key in (key for table in settings for key in table if key not in known):
-            raise ValueError(f"{did_you_mean(key, known)}There is no setting {key!r}")
+        for key in (key for table in settings for key in table if key not in fields):
+            raise ValueError(f"{did_you_mean(key, fields)}There is no setting {key!r}")
         return cast(Any, variants)
 
     @model_validator(mode="after")
     def _has_distinct_variants(self) -> Self:
-        others = {"the worker itself": self.config}
+        configs = {"the worker itself": self.config}
         for name in self.variants:
             config = self.variant(name).config
-            for other in (other for other, settings in others.items() if settings == config):
-                said = f"variant {name!r} equals {other}: change a setting, or leave it out"
-                raise _Misplaced(said, ("variants", name))
-            others[f"variant {name!r}"] = config
+            for owner in (owner for owner, settings in configs.items() if settings == config):
+                message = f"variant {name!r} equals {owner}: change a setting, or leave it out"
+                raise _Misplaced(message, ("variants", name))
+            configs[f"variant {name!r}"] = config
         return self
 
     def variant(self, name: str) -> "WorkerSpec":
-        """Return a variant as a worker of its own; no worker of a file can have its name."""
+        """Return a variant as a separate worker; no worker of a file can have its name."""
         config = self.config.merge(self.variants[name])
-        own: dict[str, Any] = {"name": f"{self.name}@{name}", "config": config, "variants": {}}
-        return self.model_copy(update=own)
+        changes: dict[str, Any] = {"name": f"{self.name}@{name}", "config": config, "variants": {}}
+        return self.model_copy(update=changes)
 
     @property
     def price_ref(self) -> str:
-        """The key to look up in a price book; one that no book has where nothing tells a price."""
+        """The key to look up in a price book; a key that no book has if it is not auditable."""
         if self.not_auditable:
             return f"{UNPRICEABLE}/{self.model}"
         return self.price if self.price and isinstance(self.price, str) else self.model
 
     def own_price(self, pool: str) -> Price | None:
-        """Return the price that the file of a pool states beside the worker; None without."""
+        """Return the price that the pool's file states for the worker; None if it states none."""
         if isinstance(self.price, str):
             return None
         source = {"source": f"pool file {pool!r}"}
@@ -148,7 +148,7 @@ class WorkerSpec(BaseModel):
 
     @property
     def cutoff(self) -> str:
-        """When its knowledge ends, with the source: as the pool says, else Inspect's database."""
+        """Its knowledge cutoff, with the source: from the pool file, else Inspect's database."""
         stated = self.knowledge_cutoff
         return known_cutoff(self.model) if stated == UNKNOWN else stated
 
@@ -159,13 +159,13 @@ class WorkerSpec(BaseModel):
 
 
 def provider_of(model: str) -> str:
-    """Return who is asked for a model, as limits of calls a minute name it.
+    """Return a model's provider, as limits of calls per minute name it.
 
     >>> provider_of("openai/gpt-5"), provider_of("openai-api/deepseek/chat")
     ('openai', 'openai-api/deepseek')
     """
-    provider, _, rest = model.partition("/")
-    return f"{provider}/{rest.partition('/')[0]}" if provider == "openai-api" else provider
+    provider, _, path = model.partition("/")
+    return f"{provider}/{path.partition('/')[0]}" if provider == "openai-api" else provider
 
 
 class PoolSpec(BaseModel):
@@ -185,9 +185,9 @@ class PoolSpec(BaseModel):
     """Output tokens that all workers together write in a second, for estimates of a run's time."""
     workers: tuple[WorkerSpec, ...] = Field(min_length=1)
     conductor: WorkerSpec | None = None
-    """The model that `conductor-prompted` asks for plans; its calls have a role of their own."""
+    """The model that `conductor-prompted` asks for plans; its calls have a separate role."""
     grader: WorkerSpec | None = None
-    """The model that judges what no rule can grade: never a worker, and no system's cost."""
+    """The model that judges answers no rule can grade: never a worker, and no system's cost."""
     environment: dict[str, WorkerSpec] = Field(
         default_factory=dict[str, WorkerSpec], validation_alias=AliasChoices("roles", "environment")
     )
@@ -201,49 +201,49 @@ class PoolSpec(BaseModel):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        for said, where in (*self._mistakes(), *self._mispriced()):
-            raise _Misplaced(said, where)
+        for message, place in (*self._mistakes(), *self._mispriced()):
+            raise _Misplaced(message, place)
         for role in (role for role, slot in self.roles() if slot.variants):
             raise _Misplaced("only workers have variants: leave them out", (role, "variants"))
         return self
 
     def _mistakes(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
-        taken = {name: f"{name!r} is a role of a task's models" for name in self.environment}
-        said = "`conductor` and `grader` are roles of their own, not worker names"
-        taken |= dict.fromkeys(ROLES, said)
-        for at, name in enumerate(self.names):
-            if name in self.names[:at]:
-                yield f"worker name {name!r} is used twice", ("workers", at, "name")
-            if name in taken:
-                yield taken[name], ("workers", at, "name")
+        reserved = {name: f"{name!r} is a role of a task's models" for name in self.environment}
+        message = "`conductor` and `grader` are roles of their own, not worker names"
+        reserved |= dict.fromkeys(ROLES, message)
+        for index, name in enumerate(self.names):
+            if name in self.names[:index]:
+                yield f"worker name {name!r} is used twice", ("workers", index, "name")
+            if name in reserved:
+                yield reserved[name], ("workers", index, "name")
         for role, slot in self.roles():
             if slot.name != role:
                 yield f"a {role} is always named {role!r}, not {slot.name!r}", (role, "name")
-        places = [("workers", at, "model") for at in range(len(self.workers))]
-        asked = (*self.workers, *(slot for _, slot in self.roles()))
-        for slot, where in zip(
-            asked, [*places, *((role, "model") for role, _ in self.roles())], strict=True
+        places = [("workers", index, "model") for index in range(len(self.workers))]
+        slots = (*self.workers, *(slot for _, slot in self.roles()))
+        for slot, place in zip(
+            slots, [*places, *((role, "model") for role, _ in self.roles())], strict=True
         ):
             ours = slot.provider in (REHEARSING, REPLAYING)
             fits = {"rehearsal": ours, "recorded": slot.provider == REPLAYING, "live": not ours}
             if not fits[self.label]:
                 only = f"{ONLY[self.label]} only, not {slot.model!r}"
-                yield f"a pool labelled {self.label!r} has {only}", where
+                yield f"a pool labelled {self.label!r} has {only}", place
 
     def _mispriced(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
         if not self.prices and any(isinstance(slot.price, str) for slot in self.slots):
             yield "name a price book, or give every worker a price of its own", ("prices",)
         stated: dict[str, object] = {}
         for slot in self.slots:
-            own = slot.own_price(self.name)
-            if own and stated.setdefault(slot.model, own) != own:
-                said = f"two prices for {slot.model}: put them into a price book, under two keys"
-                yield said, ("workers", self.slots.index(slot), "price")
+            price = slot.own_price(self.name)
+            if price and stated.setdefault(slot.model, price) != price:
+                message = f"two prices for {slot.model}: put them into a price book, under two keys"
+                yield message, ("workers", self.slots.index(slot), "price")
 
     def book(self) -> Book:
-        """Return the prices of this pool: its book's, replaced by those that its file states."""
-        own = {slot.model: slot.own_price(self.name) for slot in self.slots}
-        stated = {model: price for model, price in own.items() if price}
+        """Return this pool's prices: those of its book, unless its file states others."""
+        prices = {slot.model: slot.own_price(self.name) for slot in self.slots}
+        stated = {model: price for model, price in prices.items() if price}
         return with_own_prices(read_book(self.prices or "none"), self.name, stated)
 
     @property
@@ -253,13 +253,13 @@ class PoolSpec(BaseModel):
 
     @property
     def replayed(self) -> bool:
-        """True when replies come from a cassette, whoever gave them first."""
+        """True if replies come from a cassette."""
         return any(worker.provider == REPLAYING for worker in self.workers)
 
     @property
     def variants(self) -> tuple[WorkerSpec, ...]:
-        """The workers' variants, which are asked only by name."""
-        return tuple(one.variant(name) for one in self.workers for name in one.variants)
+        """The workers' variants, which are called only by name."""
+        return tuple(worker.variant(name) for worker in self.workers for name in worker.variants)
 
     @property
     def slots(self) -> tuple[WorkerSpec, ...]:
@@ -268,43 +268,43 @@ class PoolSpec(BaseModel):
 
     @property
     def batched(self) -> list[WorkerSpec]:
-        """Its models that are asked in batches."""
+        """Its models that are called in batches."""
         return [slot for slot in self.slots if slot.config.batch]
 
     @property
     def price_keys(self) -> set[str]:
-        """The keys of price books that calls of this pool may have; a judge has its model's."""
+        """The keys of price books that calls of this pool may have; a judge has its model id."""
         return {key for slot in self.slots for key in (slot.model, slot.price_ref)}
 
     def roles(self) -> list[tuple[str, WorkerSpec]]:
-        """Return conductor, grader and a task's own models, where there are, by their names."""
-        found = zip(ROLES, (self.conductor, self.grader), strict=True)
-        own = [(role, slot) for role, slot in found if slot is not None]
-        return [*own, *self.environment.items()]
+        """Return the conductor, the grader and a task's own models, if any, by their names."""
+        pairs = zip(ROLES, (self.conductor, self.grader), strict=True)
+        roles = [(role, slot) for role, slot in pairs if slot is not None]
+        return [*roles, *self.environment.items()]
 
     def worker(self, name: str) -> WorkerSpec:
-        """Return a slot by name, a worker most of the time; UserError lists the known workers."""
+        """Return a slot by name, usually a worker; UserError lists the known workers."""
         for worker in self.slots:
             if worker.name == name:
                 return worker
         base, _, variant = name.partition("@")
         if base in self.names:
-            own = self.worker(base).variants
-            raise no_such("variant", variant, own, f"worker {base!r} has: ")
-        near, known = did_you_mean(name, self.names), ", ".join(self.names)
+            variants = self.worker(base).variants
+            raise no_such("variant", variant, variants, f"worker {base!r} has: ")
+        near, names = did_you_mean(name, self.names), ", ".join(self.names)
         raise UserError(
-            f"{near}Pool {self.name!r} has no worker {name!r}; its workers are: {known}."
+            f"{near}Pool {self.name!r} has no worker {name!r}; its workers are: {names}."
         )
 
 
 def read_pool(name: str) -> PoolSpec:
-    """Read a pool by name (harness/pools) or by path; UserError names the line and the field."""
+    """Read a pool by name (harness/pools) or by path; UserError states line and field."""
     path = shipped_file("pool", name, POOLS)
     return parse_pool(read_limited(path, SETTINGS), path)
 
 
 def parse_pool(content: bytes, path: Path) -> PoolSpec:
-    """Return the pool that a file's bytes state; UserError names the line and the field."""
+    """Return the pool that a file's bytes define; UserError states line and field."""
     try:
         data = parse_toml(content)
     except ValueError as error:
@@ -320,7 +320,7 @@ def parse_pool(content: bytes, path: Path) -> PoolSpec:
 
 
 def pool_of(text: str) -> PoolSpec:
-    """Return the pool that our own text says, which no file has."""
+    """Return the pool that podium's own text defines, without a file."""
     return _validated(parse_toml(text), text.encode())
 
 
@@ -328,8 +328,8 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
     for role in ROLES:
         if isinstance(data.get(role), dict):
             data[role].setdefault("name", role)
-    named: object = data.get("roles")
-    tables = cast("dict[str, object]", named) if isinstance(named, dict) else {}
+    roles: object = data.get("roles")
+    tables = cast("dict[str, object]", roles) if isinstance(roles, dict) else {}
     for role, table in tables.items():
         if isinstance(table, dict):
             cast("dict[str, object]", table).setdefault("name", role)
@@ -337,7 +337,7 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
 
 
 def _exact(value: object) -> object:
-    """Return what a price says with its bare numbers as strings, as a book spells them."""
+    """Return a price table with its floats as strings, as a book writes them."""
     if isinstance(value, dict):
         table = cast(dict[str, object], value)
         return {name: _exact(field) for name, field in table.items()}
@@ -347,12 +347,12 @@ def _exact(value: object) -> object:
 
 
 def _first(error: ValidationError, text: str) -> str:
-    first = error.errors()[0]
-    raised = first.get("ctx", {}).get("error")
-    where = first["loc"] + (raised.where if isinstance(raised, _Misplaced) else ())
-    field = ".".join(str(part) for part in where) or "the whole file"
-    said = first["msg"].removeprefix("Value error, ").rstrip(".")
-    return f"line {_line_of(text, where)}, field {field}: {said}"
+    detail = error.errors()[0]
+    raised = detail.get("ctx", {}).get("error")
+    place = detail["loc"] + (raised.where if isinstance(raised, _Misplaced) else ())
+    field = ".".join(str(key) for key in place) or "the whole file"
+    message = detail["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"line {_line_of(text, place)}, field {field}: {message}"
 
 
 def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
@@ -374,32 +374,32 @@ def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
     return spec.model_copy(update={**changes, "prices": path(spec.prices, ".toml")})
 
 
-def _line_of(text: str, where: tuple[int | str, ...]) -> int:
-    """Return the 1-based line of the deepest part of `where` that the file contains."""
+def _line_of(text: str, place: tuple[int | str, ...]) -> int:
+    """Return the 1-based line of the deepest key of `place` that the file contains."""
     lines = text.splitlines()
     start, end = 0, len(lines)
-    if len(where) > 1 and where[0] == "workers" and isinstance(where[1], int):
-        heads = [at for at, line in enumerate(lines) if line.strip() == "[[workers]]"]
-        if where[1] < len(heads):
-            start, end = [*heads, end][where[1] : where[1] + 2]
-    elif where and where[0] in ROLES:
-        head = f"[{where[0]}]"
-        start = next((at for at, line in enumerate(lines) if line.strip() == head), 0)
-    for part in reversed(where):
-        pattern = re.compile(rf"^\s*(\[.*\b)?{re.escape(str(part))}\b")
-        for at in range(start, end):
-            if pattern.match(lines[at]):
-                return at + 1
+    if len(place) > 1 and place[0] == "workers" and isinstance(place[1], int):
+        heads = [index for index, line in enumerate(lines) if line.strip() == "[[workers]]"]
+        if place[1] < len(heads):
+            start, end = [*heads, end][place[1] : place[1] + 2]
+    elif place and place[0] in ROLES:
+        head = f"[{place[0]}]"
+        start = next((index for index, line in enumerate(lines) if line.strip() == head), 0)
+    for key in reversed(place):
+        pattern = re.compile(rf"^\s*(\[.*\b)?{re.escape(str(key))}\b")
+        for index in range(start, end):
+            if pattern.match(lines[index]):
+                return index + 1
     return start + 1
 
 
 def with_conductor(spec: PoolSpec, conductor: WorkerSpec | None) -> PoolSpec:
-    """Return a pool with another conductor; None leaves it as it is."""
+    """Return a pool with another conductor; None keeps its own."""
     return spec.model_copy(update={"conductor": conductor}) if conductor else spec
 
 
 def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
-    """Raise UserError when another `role` was named: its calls would be billed as the override."""
+    """Raise UserError if another `role` is given: its calls would be billed as the override."""
     if str(role) != override.model:
         raise UserError(
             f"This system brings its own {CONDUCTOR}, {override.model}: leave out --model-role "
@@ -408,7 +408,7 @@ def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
 
 
 def in_batches(spec: PoolSpec) -> PoolSpec:
-    """Return a pool whose workers are asked in batches, with their own settings of them if any."""
+    """Return a pool whose workers are called in batches, with their own batch settings if any."""
 
     def batched(slot: WorkerSpec) -> WorkerSpec:
         config = GenerateConfig(batch=True).merge(slot.config)
@@ -424,7 +424,7 @@ RUNS_CODE = re.compile(
 )
 """Names of such settings in transformers, TRL, vLLM and SGLang, in lower case with underscores."""
 IN_TEXT = re.compile(r"trust.?remote.?code|custom_generate|allow_all_kernels|weights_only", re.I)
-"""In a text that a library reads as JSON or as options of a command."""
+"""Such names in a text that a library reads as JSON or as command options."""
 ATTENTION = "attn_implementation"  # `sdpa`, or OWNER/NAME: a kernel of the hub, which is code
 
 Place = tuple[str | int, ...]

@@ -1,8 +1,8 @@
-"""How long an answer takes: the longest chain of its calls that waited for each other.
+"""The duration of an answer: the longest chain of its calls that waited for each other.
 
-A call counts for as long as its worker says (rehearsal), or as it was measured to take (live).
-Waiting for a free connection, tries that failed and this machine's own work are in none of it: they
-belong to the day and the machine, not to the system, and stand apart.
+A call counts with the seconds that its worker states (rehearsal), or as measured (live). Waiting
+for a free connection, failed tries and this machine's own work are excluded: they depend on the day
+and the machine, not on the system, and are reported separately.
 """
 
 import re
@@ -25,15 +25,15 @@ REHEARSAL, RECORDED = "rehearsal", "recorded"
 
 @dataclass(frozen=True, slots=True)
 class AnswerTimes:
-    """Seconds of one answer; None where a part is unknown, as where replies were read back."""
+    """Seconds of one answer; None if a part is unknown, e.g. if replies were read back."""
 
     critical_path_s: float | None
     overhead_s: float | None
-    """What its solver took beyond the same chain as measured: connections, tries, this machine."""
+    """The solver's time beyond the same measured chain: connections, tries, this machine."""
 
 
 def answer_times(sample: Json, calls: Iterable[CallEvent], label: str) -> AnswerTimes:
-    """Return what a sample's answer took, by the calls of its newest attempt."""
+    """Return the times of a sample's answer, by the calls of its newest attempt."""
     wall = solver_seconds(sample)
     if wall is None:
         return AnswerTimes(None, None)
@@ -53,24 +53,24 @@ def _step_of(call: CallEvent) -> int | None:
 
 def step_number(name: str | None) -> int | None:
     """Return the step (1 for the first) that a call was made for; None for the conductor's."""
-    found = STEP.match(name or "")
-    return int(found.group(1)) if found else None
+    match = STEP.match(name or "")
+    return int(match.group(1)) if match else None
 
 
 def _seconds(call: CallEvent, label: str) -> float | None:
-    """Return what a call counts for; None where nobody said or measured it."""
+    """Return the seconds that a call counts; None if they were neither stated nor measured."""
     if call.stated_s is not None:
         return call.stated_s
     if label == REHEARSAL and call.model.startswith(EMBEDDED):
         return 0.0  # a conductor on this machine's processor: `conductor_s` has it
-    # A worker of an older rehearsal did not say, and slept or not; what is replayed comes at once.
+    # Workers of older rehearsals did not state it, and may have slept; replays come at once.
     if call.cache == "read" or call.model.startswith((f"{REHEARSAL}/", f"{REPLAYING}/")):
         return None
     return None if label == RECORDED else call.working_s
 
 
 Steps = Sequence[int | None]
-"""The step that each call was made for, calls in the order of their beginning."""
+"""The step of each call, with calls in the order of their start."""
 Awaited = Sequence[Collection[int]]
 """The steps that each step waited for, all counted from 1."""
 
@@ -88,31 +88,32 @@ def longest_chain(
         if step is None:
             now = max((now, *ends.values())) + took
             continue
-        before = awaited[step - 1] if 0 < step <= len(awaited) else ends
-        ends[step] = max(now, ends.get(step, 0.0), *[ends.get(one, 0.0) for one in before]) + took
+        earlier = awaited[step - 1] if 0 < step <= len(awaited) else ends
+        awaited_ends = [ends.get(number, 0.0) for number in earlier]
+        ends[step] = max(now, ends.get(step, 0.0), *awaited_ends) + took
     return max((now, *ends.values()))
 
 
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
-    """Return what each step waited for: those it reads and all earlier `waves`."""
+    """Return the steps that each step waited for: those it reads and all earlier `waves`."""
     if len({step for step in steps if step is not None}) < 2:
         return []
-    known = _reads(plan)
-    if known is None:
+    plan_reads = _reads(plan)
+    if plan_reads is None:
         return None
-    reads = list(known)
+    reads = list(plan_reads)
     sizes = cast(list[object], waves) if isinstance(waves, list) else []
-    whole = [size for size in sizes if isinstance(size, int) and size > 0]
-    begins = list(accumulate(whole, initial=0))
+    wave_sizes = [size for size in sizes if isinstance(size, int) and size > 0]
+    begins = list(accumulate(wave_sizes, initial=0))
     if begins[-1] == len(reads):
-        for begin, size in zip(begins, whole, strict=False):
+        for begin, size in zip(begins, wave_sizes, strict=False):
             reads[begin : begin + size] = [range(1, begin + 1)] * size
     return reads
 
 
-@lru_cache(maxsize=1024)  # many a system has one plan for all questions
+@lru_cache(maxsize=1024)  # many systems have one plan for all questions
 def _reads(plan: str | None) -> Awaited | None:
     workflow = workflow_of(plan)
     if workflow is None:
         return None
-    return [tuple(one + 1 for one in workflow.reads(at)) for at in range(len(workflow.steps))]
+    return [tuple(read + 1 for read in workflow.reads(step)) for step in range(len(workflow.steps))]

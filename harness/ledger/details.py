@@ -49,12 +49,12 @@ class RunQueries:
 
     files: RunFiles
     rows: Mapping[Pair, Sequence[Call]]
-    """Of every query, sorted."""
+    """The calls of every query, sorted."""
     answers: Mapping[Pair, AnswerRecord]
     shown: bool
-    """False where a log says that no text may be published."""
+    """False if a log forbids publishing its texts."""
     served: Mapping[Pair, ServedQuery] = field(default_factory=dict[Pair, ServedQuery])
-    """Those that no log has because a server took them."""
+    """Queries that no log has because a server answered them."""
 
 
 def run_queries(files: RunFiles) -> RunQueries:
@@ -63,17 +63,17 @@ def run_queries(files: RunFiles) -> RunQueries:
         return _run_queries(merged(gather(files, answers=True)))
 
 
-def _run_queries(found: Merged) -> RunQueries:
-    answers = {(one.question, one.epoch): one for one in answers_of(found)}
+def _run_queries(ledger: Merged) -> RunQueries:
+    answers = {(answer.question, answer.epoch): answer for answer in answers_of(ledger)}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in answers}
-    for row in found.rows:
+    for row in ledger.rows:
         if row.question and row.scope in OF_QUERIES:
             groups.setdefault((row.question, row.epoch), []).append(row)
-    shown = all(one.header.shown for one in answers.values()) and all(
-        log.facts is None or log.facts.publishable for log in found.logs
+    publishable = all(answer.header.shown for answer in answers.values()) and all(
+        log.facts is None or log.facts.publishable for log in ledger.logs
     )
-    served = {(one.trace, 1): one for one in queries_of(found, found.rows)}
-    return RunQueries(found.files, dict(sorted(groups.items())), answers, shown, served)
+    served = {(query.trace, 1): query for query in queries_of(ledger, ledger.rows)}
+    return RunQueries(ledger.files, dict(sorted(groups.items())), answers, publishable, served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class StepDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTexts:
-    """What is known of a query beside its rows; nothing where texts are withheld."""
+    """Facts of a query beside its rows; empty if texts are withheld."""
 
     log: str | None = None
     """Name of the file that the verdict was read from."""
@@ -100,20 +100,20 @@ class QueryTexts:
     reply: str | None = None
     """The answer as it was graded, in full."""
     rule: str | None = None
-    """What decided the verdict, where its suite says so, e.g. `exact` or `symbolic`."""
+    """The rule that decided the verdict, if its suite records it, e.g. `exact` or `symbolic`."""
     tests: tuple[int, int] | None = None
     """How many of the verdict's tests passed, of how many."""
     calls: Mapping[str, CallText] = field(default_factory=dict[str, CallText])
-    """By event; of what was served, by call."""
+    """By event; of served requests, by call."""
     turns: tuple[Turn, ...] = ()
-    """Of a sample of an Inspect task; none where a suite asks once."""
+    """Of a sample of an Inspect task; none if a suite asks once."""
     refused: tuple[str, ...] = ()
-    """A sentence for each text that was kept and is not what the journal has a digest of."""
+    """A sentence for each kept text that does not match the journal's digest."""
 
     def of(self, row: Call) -> CallText | None:
         """Return the texts of an attempt; one that failed had no reply."""
-        told = self.calls.get(row.event or row.call)
-        return replace(told, reply=None) if told and row.error and not row.event else told
+        texts = self.calls.get(row.event or row.call)
+        return replace(texts, reply=None) if texts and row.error and not row.event else texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _detail(run: RunQueries, pair: Pair, logs: Sequence[RawLog]) -> QueryDetail:
     if served and run.shown:
         answer, texts = _kept(served)
     else:
-        texts = _texts(pair, {row.event for row in rows if row.event}, logs, shown=run.shown)
+        texts = _texts(pair, {row.event for row in rows if row.event}, logs, public=run.shown)
     solving, scoring, discarded = parted(rows, answer)
     workers = [row for row in solving if row.role != CONDUCTOR]
     plan = answer.plan if answer else None
@@ -169,18 +169,19 @@ def _detail(run: RunQueries, pair: Pair, logs: Sequence[RawLog]) -> QueryDetail:
 
 def _kept(served: ServedQuery) -> tuple[AnswerRecord, QueryTexts]:
     """Return the answer of a request and its texts, as far as these were kept."""
-    kept, answer = kept_texts(served), served.answer
-    whole = replace(answer, answer=kept.answer, plan=kept.plan or answer.plan)
-    return whole, QueryTexts(input=kept.input, calls=kept.calls, refused=tuple(kept.refused))
+    texts, answer = kept_texts(served), served.answer
+    record = replace(answer, answer=texts.answer, plan=texts.plan or answer.plan)
+    return record, QueryTexts(input=texts.input, calls=texts.calls, refused=tuple(texts.refused))
 
 
 def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
     workflow = workflow_of(plan) or Workflow(())
     steps = workflow.steps
-    for at, step in enumerate(steps, 1):
-        own = tuple(row for row in rows if step_number(row.step) == at)
-        reads = tuple(read + 1 for read in workflow.reads(at - 1))
-        yield StepDetail(f"step {at}: {step.worker}", own, at, step.worker, step.subtask, reads)
+    for number, step in enumerate(steps, 1):
+        calls = tuple(row for row in rows if step_number(row.step) == number)
+        reads = tuple(read + 1 for read in workflow.reads(number - 1))
+        name = f"step {number}: {step.worker}"
+        yield StepDetail(name, calls, number, step.worker, step.subtask, reads)
     yield from _unplanned(
         row for row in rows if not 1 <= (step_number(row.step) or 0) <= len(steps)
     )
@@ -190,15 +191,15 @@ def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:
     groups: dict[str, list[Call]] = {}
     for row in rows:
         groups.setdefault(row.step or row.role, []).append(row)
-    yield from (StepDetail(name, tuple(own)) for name, own in groups.items())
+    yield from (StepDetail(name, tuple(calls)) for name, calls in groups.items())
 
 
-def _texts(pair: Pair, events: set[str], logs: Sequence[RawLog], *, shown: bool) -> QueryTexts:
+def _texts(pair: Pair, events: set[str], logs: Sequence[RawLog], *, public: bool) -> QueryTexts:
     """Return the texts of a query: the log of its verdict comes first, older ones have the rest."""
     facts: dict[str, Any] = {}
     calls: dict[str, CallText] = {}
     for log in logs:
-        if facts and (not shown or events <= calls.keys()):
+        if facts and (not public or events <= calls.keys()):
             break
         with naming(log.path):
             sample = log.sample(*pair)
@@ -206,53 +207,53 @@ def _texts(pair: Pair, events: set[str], logs: Sequence[RawLog], *, shown: bool)
                 continue
             if not facts:
                 turns = tuple(turns_in(sample, partial(_text, sample=sample)))
-                facts = {"log": log.path.name, "turns": turns, **_facts(sample, shown=shown)}
-            calls = {**dict(_call_texts(sample)), **calls} if shown else {}
+                facts = {"log": log.path.name, "turns": turns, **_facts(sample, public=public)}
+            calls = {**dict(_call_texts(sample)), **calls} if public else {}
     return QueryTexts(**facts, calls=calls)
 
 
-def _facts(sample: Json, *, shown: bool) -> dict[str, Any]:
-    """Return what decided the verdict and, where it may be shown, what was asked."""
-    found: Json = score_in(sample).get("metadata") or NOTHING
-    counts = [found.get(name) for name in ("tests_passed", "tests_total")]
-    tests = tuple(counts) if all(isinstance(one, int) for one in counts) else None
-    if not shown:
+def _facts(sample: Json, *, public: bool) -> dict[str, Any]:
+    """Return the facts that decided the verdict and, if texts are public, the question."""
+    metadata: Json = score_in(sample).get("metadata") or NOTHING
+    counts = [metadata.get(name) for name in ("tests_passed", "tests_total")]
+    tests = tuple(counts) if all(isinstance(count, int) for count in counts) else None
+    if not public:
         return {"tests": tests}
-    rule = ", ".join(str(found[name]) for name in RULES if found.get(name)) or None
+    rule = ", ".join(str(metadata[name]) for name in RULES if metadata.get(name)) or None
     return {"tests": tests, "rule": rule, "reply": answer_in(sample), **_asked(sample)}
 
 
 def _asked(sample: Json) -> dict[str, Any]:
     metadata: Json = sample.get("metadata") or NOTHING
-    # A later epoch has words and an order of choices of its own.
-    asked: Json = metadata.get("asked") or metadata.get("question") or NOTHING
-    said, choices = asked.get("text", sample.get("input")), asked.get("choices")
-    turns = [{"content": said}] if isinstance(said, str) else cast(Sequence[Json], said or ())
+    # A later epoch has another wording and order of choices.
+    question: Json = metadata.get("asked") or metadata.get("question") or NOTHING
+    text, choices = question.get("text", sample.get("input")), question.get("choices")
+    turns = [{"content": text}] if isinstance(text, str) else cast(Sequence[Json], text or ())
     return {
-        "input": "\n\n".join(_text(one, sample) for one in turns),
+        "input": "\n\n".join(_text(turn, sample) for turn in turns),
         "choices": tuple(map(str, choices)) if choices else None,
     }
 
 
 RULES = (READ_BY, "rule", "look")
-"""Keys under which graders name the rule that read a reply, and what compared its value."""
+"""Keys under which graders record the rule that read a reply and how its value was compared."""
 
 
 def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:
     for event, turns in calls_in(sample, lambda one: (str(one.get("role")), _text(one, sample))):
-        said: Sequence[Json] = (event.get("output") or NOTHING).get("choices") or ()
-        reply = _text(said[0]["message"], sample) if said and not event.get("error") else None
+        choices: Sequence[Json] = (event.get("output") or NOTHING).get("choices") or ()
+        reply = _text(choices[0]["message"], sample) if choices and not event.get("error") else None
         yield str(event.get("uuid")), CallText(tuple(turns), reply)
 
 
 def _text(message: Json, sample: Json) -> str:
-    """Return a message in full: what is no text of it (reasoning, calls of tools) stands above."""
-    text, others = message_parts(message, partial(attached, sample=sample))
-    return "\n\n".join([*(f"[{kind}] {_said(parts)}" for kind, *parts in others), text])
+    """Return a message in full: blocks that are no text (reasoning, calls of tools) come first."""
+    text, blocks = message_parts(message, partial(attached, sample=sample))
+    return "\n\n".join([*(f"[{kind}] {_said(values)}" for kind, *values in blocks), text])
 
 
-def _said(parts: Iterable[object]) -> str:
-    return " ".join(str(one) for one in parts if one)
+def _said(values: Iterable[object]) -> str:
+    return " ".join(str(value) for value in values if value)
 
 
 FIGURES = (
@@ -263,43 +264,43 @@ FIGURES = (
     *("n_unknown", "gpu_s", "usd_gpu", "elapsed_s", "latency_s"),
     *("critical_path_s", "started"),
 )
-"""Columns of a row that are figures, or no texts of others."""
+"""Columns of a row that are figures, or are not others' texts."""
 FREE_TEXTS = ("raw_usage",)
-"""Columns of a call that a provider fills as it likes: none of a suite that is not shown."""
+"""Columns of a call that a provider fills freely: omitted for suites whose texts are withheld."""
 
 
 def as_json(detail: QueryDetail, folder: Path) -> Json:
-    """Return a query as plain JSON values, made key by key: a text that is withheld is null."""
-    row, texts, shown = detail.row, detail.texts, detail.shown
-    places = {id(one): at for at, one in enumerate(detail.calls)}
+    """Return a query as plain JSON values, key by key: withheld texts are null."""
+    row, texts, public = detail.row, detail.texts, detail.shown
+    places = {id(call): index for index, call in enumerate(detail.calls)}
 
     def at(rows: Iterable[Call]) -> list[int]:
-        return [places[id(one)] for one in rows]
+        return [places[id(call)] for call in rows]
 
-    plan = row.plan if row.plan is None or shown else _shape(row.plan)
+    plan = row.plan if row.plan is None or public else _shape(row.plan)
     return {
         **{name: getattr(row, name) for name in ("suite", "system", "label", "purpose")},
         **{name: getattr(row, name) for name in ("question", "epoch", "sample")},
         "log": texts.log,
         "run": PurePath(folder.resolve().name, detail.files.folder).as_posix(),
-        "shown": shown,
+        "shown": public,
         "input": texts.input,
         "choices": texts.choices and list(texts.choices),
-        "target": row.target if shown else None,
+        "target": row.target if public else None,
         **{
             name: getattr(row, name)
             for name in ("verdict", "score", "parsed", "too_long", "reason")
         },
-        "answer": row.answer if shown else None,
+        "answer": row.answer if public else None,
         "rule": texts.rule,
         "tests": texts.tests and dict(zip(("passed", "total"), texts.tests, strict=True)),
         "plan": plan,
         "plan_sha256": row.plan_sha256,
-        "steps": [_step(one, at(one.rows), shown) for one in detail.steps],
-        "conductor": at(one for step in detail.conductor for one in step.rows),
+        "steps": [_step(step, at(step.rows), public) for step in detail.steps],
+        "conductor": at(call for step in detail.conductor for call in step.rows),
         "graders": at(detail.graders),
         "discarded": at(detail.discarded),
-        "calls": [_call(one, detail) for one in detail.calls],
+        "calls": [_call(call, detail) for call in detail.calls],
         "sums": {name: plain(getattr(row, name)) for name in FIGURES},
         **_turns(detail),
         **_served(detail),
@@ -307,13 +308,13 @@ def as_json(detail: QueryDetail, folder: Path) -> Json:
 
 
 def _turns(detail: QueryDetail) -> Json:
-    """Return what only a query of several turns has."""
+    """Return the keys that only a query with several turns has."""
     turns = detail.texts.turns
-    return {"turns": turns_json(turns, detail.calls, shown=detail.shown)} if turns else {}
+    return {"turns": turns_json(turns, detail.calls, public=detail.shown)} if turns else {}
 
 
 def _served(detail: QueryDetail) -> Json:
-    """Return what only a request has that a server took."""
+    """Return the keys that only a served request has."""
     if detail.served is None:
         return {}
     return {"served": detail.served.facts, "refused_texts": list(detail.texts.refused)}
@@ -329,44 +330,45 @@ def trace_json(query: ServedQuery, log_dir: Path) -> Json:
 
 
 def _shape(plan: str) -> str | None:
-    """Return who reads whom of a plan whose texts are withheld; None of a malformed one."""
+    """Return a plan's structure without its texts; None if it is malformed."""
     return without_texts(plan) if workflow_of(plan) else None
 
 
-def _step(step: StepDetail, calls: list[int], shown: bool) -> Json:
+def _step(step: StepDetail, calls: list[int], public: bool) -> Json:
     return {
         "number": step.number,
         "name": step.name,
         "worker": step.worker,
-        "subtask": step.subtask if shown else None,
+        "subtask": step.subtask if public else None,
         "reads": list(step.reads),
         "calls": calls,
     }
 
 
 def _call(row: Call, detail: QueryDetail) -> Json:
-    told = detail.texts.of(row)
+    texts = detail.texts.of(row)
     hidden = dict.fromkeys(() if detail.shown else FREE_TEXTS)
-    prompt = told and [{"role": role, "text": text} for role, text in told.prompt]
-    return {**row.as_json(), **hidden, "prompt": prompt, "reply": told and told.reply}
+    prompt = texts and [{"role": role, "text": text} for role, text in texts.prompt]
+    return {**row.as_json(), **hidden, "prompt": prompt, "reply": texts and texts.reply}
 
 
 SCHEMA = "podium-query-1"
 
 
-def queries_json(found: Sequence[QueryDetail], folder: Path) -> bytes:
+def queries_json(queries: Sequence[QueryDetail], folder: Path) -> bytes:
     """Return queries of a folder as canonical JSON; the same files give the same bytes."""
-    return canonical({"schema": SCHEMA, "queries": [as_json(one, folder) for one in found]}) + b"\n"
+    records = [as_json(query, folder) for query in queries]
+    return canonical({"schema": SCHEMA, "queries": records}) + b"\n"
 
 
 Known = dict[str, set[tuple[str, str]]]
-"""Who was asked each question: suites and systems."""
+"""Question -> the suites and systems that have it."""
 WHO = 3
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
-    """Which queries are asked for; None is all of them."""
+    """Which queries to return; None means all."""
 
     question: str
     """An id, or a suite and an id: `aime25/aime25-I-1`."""
@@ -374,69 +376,69 @@ class QuestionFilter:
     epoch: int | None = None
 
     def fits(self, suite: str, question: str) -> bool:
-        """Say whether a question is meant."""
+        """Return whether a question matches."""
         return self.question in (question, f"{suite}/{question}")
 
 
-def details(folder: Path, wanted: QuestionFilter) -> list[QueryDetail]:
-    """Return the queries that fit, sorted; UserError with near matches when there is none."""
-    known: Known = {}
-    found: list[QueryDetail] = []
+def details(folder: Path, search: QuestionFilter) -> list[QueryDetail]:
+    """Return the queries that match, sorted; UserError with near matches if there is none."""
+    index: Known = {}
+    hits: list[QueryDetail] = []
     for files in system_runs_below(folder):
-        found.extend(_of_system_run(files, wanted, known))
-    if not found:
+        hits.extend(_of_system_run(files, search, index))
+    if not hits:
         for trace, system in traces_below(folder):
-            known.setdefault(trace, set()).add((SERVED_SUITE, system))
-        raise UserError(_unknown(wanted, known))
-    return sorted(found, key=lambda one: (one.row.suite, one.row.question, one.row.system))
+            index.setdefault(trace, set()).add((SERVED_SUITE, system))
+        raise UserError(_unknown(search, index))
+    return sorted(hits, key=lambda query: (query.row.suite, query.row.question, query.row.system))
 
 
-def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
+def _of_system_run(files: RunFiles, search: QuestionFilter, index: Known) -> Iterator[QueryDetail]:
     if is_served(files):
-        yield from _of_server(files, wanted)
+        yield from _of_server(files, search)
         return
     here = not files.logs
     for path in files.logs:
         with open_log(path) as log:
             dataset: Json = log.header["eval"].get("dataset") or {}
             header = log_header(log.header)
-        for one in map(str, dataset.get("sample_ids") or ()):
-            known.setdefault(one, set()).add((header.suite, header.system))
-            here = here or wanted.fits(header.suite, one)
+        for question in map(str, dataset.get("sample_ids") or ()):
+            index.setdefault(question, set()).add((header.suite, header.system))
+            here = here or search.fits(header.suite, question)
     if not here:
         return
     run = run_queries(files)
     whose = {pair: rows[0] for pair, rows in run.rows.items() if rows}
-    whose |= {pair: one.header for pair, one in run.answers.items()}
-    asked = [pair for pair in run.rows if wanted.fits(whose[pair].suite, pair[0])]
-    for found in in_full(run, [pair for pair in asked if wanted.epoch in (None, pair[1])]):
-        if wanted.system in (None, found.row.system):
-            yield found
+    whose |= {pair: answer.header for pair, answer in run.answers.items()}
+    pairs = [pair for pair in run.rows if search.fits(whose[pair].suite, pair[0])]
+    for query in in_full(run, [pair for pair in pairs if search.epoch in (None, pair[1])]):
+        if search.system in (None, query.row.system):
+            yield query
 
 
-def _of_server(files: RunFiles, wanted: QuestionFilter) -> Iterator[QueryDetail]:
-    """Yield the request that is wanted: only its own lines are read."""
-    found = gather_trace(files, wanted.question.rpartition("/")[2])
-    for one in in_full(_run_queries(merged(found))) if found and wanted.epoch in (None, 1) else ():
-        if wanted.system in (None, one.row.system):
-            yield one
+def _of_server(files: RunFiles, search: QuestionFilter) -> Iterator[QueryDetail]:
+    """Yield the request that matches, reading its lines only."""
+    trace = gather_trace(files, search.question.rpartition("/")[2])
+    for hit in in_full(_run_queries(merged(trace))) if trace and search.epoch in (None, 1) else ():
+        if search.system in (None, hit.row.system):
+            yield hit
 
 
-def _unknown(wanted: QuestionFilter, known: Known) -> str:
-    name = wanted.question if wanted.question in known else wanted.question.rpartition("/")[2]
-    near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
-    if not known:
-        return f"No log here has a question {wanted.question!r}; name the directory of its run."
-    if name in known:
-        sat = sorted(known[name])
-        who = ", ".join(f"{suite}/{name} by {system}" for suite, system in sat[:WHO])
-        more = f" and {len(sat) - WHO} more" if len(sat) > WHO else ""
-        return f"Nobody was asked {_wanted(wanted)}; here is {who}{more}."
-    said = f"near: {', '.join(near)}" if near else f"for example {min(known)}"
-    return f"There is no question {wanted.question!r} here ({said})."
+def _unknown(search: QuestionFilter, index: Known) -> str:
+    name = search.question if search.question in index else search.question.rpartition("/")[2]
+    near = get_close_matches(name, sorted(index), n=3, cutoff=0.5)
+    if not index:
+        return f"No log here has a question {search.question!r}; name the directory of its run."
+    if name in index:
+        sat = sorted(index[name])
+        examples = ", ".join(f"{suite}/{name} by {system}" for suite, system in sat[:WHO])
+        suffix = f" and {len(sat) - WHO} more" if len(sat) > WHO else ""
+        return f"Nobody was asked {_wanted(search)}; here is {examples}{suffix}."
+    hint = f"near: {', '.join(near)}" if near else f"for example {min(index)}"
+    return f"There is no question {search.question!r} here ({hint})."
 
 
-def _wanted(wanted: QuestionFilter) -> str:
-    system = f" by {wanted.system}" if wanted.system else ""
-    epoch = "" if wanted.epoch is None else f" in epoch {wanted.epoch}"
-    return f"{wanted.question!r}{system}{epoch}"
+def _wanted(search: QuestionFilter) -> str:
+    system = f" by {search.system}" if search.system else ""
+    epoch = "" if search.epoch is None else f" in epoch {search.epoch}"
+    return f"{search.question!r}{system}{epoch}"

@@ -1,4 +1,4 @@
-"""One draw of a worker's reply: by which request it is known, who bought it, how it is kept.
+"""One draw of a worker's reply: its request, its buyer, its storage.
 
 The k-th draw of a worker on one request is the same reply for every system of a run that shares
 draws: the first system that asks buys it, the others read it back, with the seconds that it took.
@@ -18,9 +18,9 @@ from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
 
 USAGES = ("usage", "usageMetadata", "usage_metadata")
-"""Where a provider's response has its own counts: all of it that is kept beside the output."""
+"""Fields of a provider's response with its counts: only these are stored beside the output."""
 UNSAID = {"id", "metadata", "source", "model"}
-"""Fields of a message that no provider is sent."""
+"""Fields of a message that are not sent to a provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +41,24 @@ class ReplyDraw:
     replies: PaidReplies
     key: bytes
     sample: str
-    """What the reply is kept for; empty: for all systems, to the end of the run."""
+    """The sample that the reply is stored for; empty: for all systems, to the end of the run."""
     buyer: str
-    """The run and the task that ask."""
+    """The run and the task that make the request."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Let one system at a time ask for a draw that several share."""
+        """Lock a shared draw, so that one system at a time requests it."""
         return nullcontext() if self.sample else self.replies.turn(self.key)
 
     def bought(self, request: Request, waited_s: float = 0.0) -> BoughtReply | None:
-        """Return the reply if it was paid for, `waited_s` seconds after it was asked for."""
-        kept = self.replies.known(self.key)
-        if kept is None:
+        """Return the reply if it was paid for, `waited_s` seconds after the request."""
+        stored = self.replies.known(self.key)
+        if stored is None:
             return None
-        output, usage, *bought = json.loads(kept)  # earlier versions kept no buyer
+        output, usage, *bought = json.loads(stored)  # earlier versions kept no buyer
         buyer, call, took_s = bought or (self.buyer, None, None)
         if buyer == self.buyer:
             return BoughtReply(self._event(request, output, usage), None, took_s)
-        # As a rehearsal worker says how long it takes: the critical path counts it.
+        # Stated like a rehearsal worker's seconds, so that the critical path counts it.
         if took_s is not None:
             output["metadata"] = {**(output.get("metadata") or {}), STATED: took_s}
         event = self._event(request, output, usage)
@@ -67,7 +67,7 @@ class ReplyDraw:
 
     def _event(self, request: Request, output: Any, usage: Any) -> ModelEvent:
         model, offered = request.model, request.offered
-        return ModelEvent(  # as Inspect has one of a reply that it reads from its cache
+        return ModelEvent(  # like Inspect's event of a reply from its cache
             model=str(model),
             role=model.role,
             input=list(request.messages),
@@ -86,26 +86,26 @@ class ReplyDraw:
         call: str | None,
         took_s: float | None,
     ) -> None:
-        """Keep a reply that no file has yet, the call that paid and its seconds, None if unknown.
+        """Store a new reply with the call that paid and its seconds, None if unknown.
 
         Raises OSError if it cannot be written.
         """
         usage = {name: response[name] for name in USAGES if name in response}
         try:
             buyer = json.dumps([usage, self.buyer, call, took_s])[1:]
-            said = f"[{output.model_dump_json(exclude_none=True)},{buyer}"
+            text = f"[{output.model_dump_json(exclude_none=True)},{buyer}"
         except ValueError:  # a text that no file can hold
             return
-        self.replies.keep(self.key, said, self.sample)
+        self.replies.keep(self.key, text, self.sample)
 
     @property
     def batch(self) -> tuple[str, str] | None:
-        """The batch that its request is in, and the request's id there; None if it is in none."""
-        kept = self.replies.known(self._batch_key)
-        return None if kept is None else tuple(json.loads(kept))
+        """Its request's batch, and the request's id there; None if it is in none."""
+        stored = self.replies.known(self._batch_key)
+        return None if stored is None else tuple(json.loads(stored))
 
     def keep_batch(self, batch: str, custom_id: str) -> None:
-        """Keep where its request was submitted; OSError if that cannot be written."""
+        """Store its request's batch; OSError if that cannot be written."""
         self.replies.keep(self._batch_key, json.dumps([batch, custom_id]), self.sample)
 
     def forget_batch(self) -> None:
@@ -118,12 +118,12 @@ class ReplyDraw:
 
 
 def sample_name(task: str, question: str, epoch: int) -> str:
-    """Return what the replies of a sample are kept for."""
+    """Return the name under which the replies of a sample are stored."""
     return json.dumps([task, question, epoch])
 
 
 def what_is_asked(request: Request) -> tuple[object, ...]:
-    """Return what tells two requests to a worker apart, as plain JSON values."""
+    """Return the values that identify a request to a worker, as plain JSON."""
     offered = request.offered
     return (
         str(request.model),
@@ -137,12 +137,12 @@ def what_is_asked(request: Request) -> tuple[object, ...]:
 
 
 def _settings(config: GenerateConfig) -> dict[str, Any]:
-    # The same draw, in a batch or not: else one that was paid for would be bought again.
+    # The draw is the same in a batch or not: else a paid one would be bought again.
     written = config.model_dump(exclude_none=True, exclude={"batch"})
     return written if config.model_fields_set else {}
 
 
 def _turn(message: ChatMessage) -> object:
     if isinstance(message.content, str) and message.role in ("system", "user"):
-        return [message.role, message.content]  # as nearly all
+        return [message.role, message.content]  # nearly all messages
     return message.model_dump(exclude=UNSAID, exclude_none=True)

@@ -1,4 +1,4 @@
-"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts."""
+"""What Inspect reports of a call while it is made: hooks, outcomes and digests of its texts."""
 
 import hashlib
 import re
@@ -43,7 +43,7 @@ class Unwritten(BaseException):
 
 
 class NotAllowed(BaseException):
-    """An attempt may not be paid for, as its cause says; no `Exception` for the same reason."""
+    """An attempt may not be paid for; `__cause__` says why. No `Exception` for the same reason."""
 
 
 FIELDS = (
@@ -54,7 +54,7 @@ FIELDS = (
     "input_tokens_cache_write",
     "reasoning_tokens",
 )
-"""Of Inspect's `ModelUsage`, which says None for what a provider does not report."""
+"""Fields of Inspect's `ModelUsage`; None if a provider does not report one."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _HookTotals:
             self.tasks[task] = defaultdict(Counter)
 
     def add(self, data: ModelUsageData) -> None:
-        """Count one finished call; one of a task without a journal is nobody's."""
+        """Count one finished call, unless its task has no open journal."""
         counts = {name: getattr(data.usage, name) or 0 for name in FIELDS}
         with self._lock:
             if (models := self.tasks.get(data.task_name or "")) is not None:
@@ -87,7 +87,7 @@ class _HookTotals:
 
 
 class _Attempts(Protocol):
-    """What `CallInFlight` (recorder.py) is told of its attempts."""
+    """The notices of attempts that `CallInFlight` (recorder.py) receives."""
 
     async def goes_out(self) -> None: ...
 
@@ -99,7 +99,7 @@ def _in_flight() -> _Attempts | None:
 
 
 class _LedgerHooks(Hooks):
-    """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
+    """Pays and counts; enabled while a journal is open, and for a call that is recorded or paid."""
 
     def enabled(self) -> bool:
         return bool(COUNTED.tasks or PLAYED) or current().in_flight is not None
@@ -116,9 +116,9 @@ class _LedgerHooks(Hooks):
             except OSError as error:
                 raise Unwritten from error
         elif data.task_name in PLAYED and not data.model_name.startswith(UNPAID):
-            # The only exception that Inspect lets a hook stop a call by.
-            said = FOREIGN.format(data.model_name)
-            raise LimitExceededError("custom", value=1, limit=0, message=said)
+            # The only exception by which a hook can stop a call.
+            message = FOREIGN.format(data.model_name)
+            raise LimitExceededError("custom", value=1, limit=0, message=message)
 
     async def on_model_retry(self, data: ModelRetry) -> None:
         if call := _in_flight():
@@ -126,9 +126,9 @@ class _LedgerHooks(Hooks):
 
 
 PLAYED: set[str] = set()
-"""Tasks of others that systems play: none of their calls may go past the ledger."""
+"""Foreign tasks that systems play: none of their calls may bypass the ledger."""
 UNPAID = (SYSTEMS, "mockllm/", "none/")
-"""Begin the names of models that cost nothing themselves."""
+"""Prefixes of models that cost nothing themselves."""
 FOREIGN = (
     "This task asks {} by itself, which no ledger would have: add the model to the pool file, in a "
     "table of its role, e.g. [roles.grader]"
@@ -139,49 +139,48 @@ COUNTED = _HookTotals()
 
 
 def refuse_calls_past_ledger(task: str) -> None:
-    """Let no model be asked in a task, by its name, but those whose calls are written down."""
+    """Refuse calls of a task, by its name, to models whose calls are not recorded."""
     listen()
     PLAYED.add(task)
 
 
 @cache
 def listen() -> None:
-    """Make the hooks known to Inspect, once, when the first call needs them."""
-    # Not through an entry point: Inspect would then greet every command of a user with a count of
-    # hooks, podium's own included, where nothing is counted.
+    """Register the hooks with Inspect, once, when the first call needs them."""
+    # Not through an entry point: Inspect would then print a count of hooks at every command.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(_LedgerHooks)
 
 
 Told = Callable[[str], str]
 SHAPE = ("depth", "steps", "stopped", "plan")
-"""What every log says of how an answer was made."""
+"""What every log records of how an answer was made."""
 MERGED = "combined_from"
-"""Key under which Inspect says that it made one turn of several, as some providers want it."""
+"""Key that Inspect sets if it merged several turns into one, as some providers require."""
 
 
 def sent_digest(messages: Iterable[object]) -> str:
-    """Return the digest of a request; `request_digest` where it is nothing but roles and texts."""
+    """Return the digest of a request; equals `request_digest` if it has only roles and texts."""
     return _of_turns(_turn(message, str) for message in messages)
 
 
-def reply_digest(output: object, told: Told = str) -> str:
+def reply_digest(output: object, resolve: Told = str) -> str:
     """Return the digest of a whole reply: its text, its reasoning and its calls of tools."""
-    said = storable(told(str(_part(output, "completion") or "")))
+    text = storable(resolve(str(_part(output, "completion") or "")))
     choices = cast(Sequence[object], _part(output, "choices") or ())
-    parts = [message_parts(_part(choice, "message"), told) for choice in choices]
-    return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
+    messages = [message_parts(_part(choice, "message"), resolve) for choice in choices]
+    return hashlib.sha256(JSON([text, messages]).encode()).hexdigest()
 
 
 def text_digest(text: str) -> str:
-    """Return the digest of a text, whatever a model has put into it."""
+    """Return the digest of a text, lone surrogates included."""
     return hashlib.sha256(storable(text).encode()).hexdigest()
 
 
 def facts_digest(*facts: object) -> str:
     """Return one digest over several plain values, each of them text, number or None."""
-    known = [_scalar(fact) for fact in facts]
-    return hashlib.sha256(JSON(known).encode()).hexdigest()
+    scalars = [_scalar(fact) for fact in facts]
+    return hashlib.sha256(JSON(scalars).encode()).hexdigest()
 
 
 def _scalar(fact: object) -> object:
@@ -192,24 +191,24 @@ def _scalar(fact: object) -> object:
 
 @dataclass(slots=True)
 class CallTexts:
-    """What a log says was sent and came back, as digests."""
+    """The digests of what was sent and received, by a log."""
 
     sent: str
     merged: bool
-    """Whether Inspect made one turn of several, so that no digest from before it can be equal."""
+    """Whether Inspect merged several turns into one, so that no earlier digest can be equal."""
     said: str | None
-    """Of the completion alone, as older journals have it; None where nothing came back."""
+    """Of the completion alone, as older journals have it; None if no reply came."""
     reply: str | None
 
 
-def _call_texts(event: Json, turns: Sequence[tuple[str, bool]], told: Told) -> CallTexts:
+def _call_texts(event: Json, turns: Sequence[tuple[str, bool]], resolve: Told) -> CallTexts:
     output: Json = event.get("output") or NOTHING
-    came = bool(output.get("choices"))
+    has_choices = bool(output.get("choices"))
     return CallTexts(
         _of_turns(turn for turn, _ in turns),
         any(merged for _, merged in turns),
-        text_digest(told(output.get("completion") or "")) if came else None,
-        reply_digest(output, told) if came else None,
+        text_digest(resolve(output.get("completion") or "")) if has_choices else None,
+        reply_digest(output, resolve) if has_choices else None,
     )
 
 
@@ -217,119 +216,120 @@ Turn = TypeVar("Turn")
 
 
 def calls_in(sample: Json, make: Callable[[Json], Turn]) -> Iterator[tuple[Json, list[Turn]]]:
-    """Yield each model event of a sample, with what is made of the messages that were sent."""
+    """Yield each model event of a sample, with `make` of each message that was sent."""
     pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
     shared = [*map(make, pool)]
-    most = len(shared)  # whatever a log refers to, no more than it has is read
-    failed = (one.get("events") or () for one in sample.get("error_retries") or ())
+    size = len(shared)  # a log's references may lie outside of it
+    failed = (attempt.get("events") or () for attempt in sample.get("error_retries") or ())
     events: Iterable[Json] = chain(sample.get("events") or (), *failed)
     for event in events:
         if event["event"] == "model":
             turns = [make(message) for message in event.get("input") or ()]
-            for first, end in event.get("input_refs") or ():
-                turns += shared[max(first, 0) : max(min(end, most), 0)]
+            for start, end in event.get("input_refs") or ():
+                turns += shared[max(start, 0) : max(min(end, size), 0)]
             yield event, turns
 
 
 @dataclass(slots=True, init=False)
 class SampleDigests:
-    """All that a log says of one sample in words, as digests."""
+    """The digests of all texts of a sample in a log."""
 
     calls: dict[str, CallTexts]
     answer: str
     shape: str
     graded: str
-    """Of what was graded: question, target and the answer that was found."""
+    """Of the graded facts: question, target and extracted answer."""
     elsewhere: tuple[str, ...]
-    """Where the sample shows another answer than its own."""
+    """Places where the sample shows another answer than its own."""
 
     def __init__(self, sample: Json) -> None:
         """Read one sample of a raw log."""
-        told = partial(attached, sample=sample)
+        resolve = partial(attached, sample=sample)
         self.calls = {
-            event.get("uuid") or "": _call_texts(event, turns, told)
-            for event, turns in calls_in(sample, lambda one: (_turn(one, told), _is_merged(one)))
+            event.get("uuid") or "": _call_texts(event, turns, resolve)
+            for event, turns in calls_in(sample, lambda one: (_turn(one, resolve), _is_merged(one)))
         }
-        said = told((sample.get("output") or NOTHING).get("completion") or "")
-        answer = told(answer_in(sample))
+        completion = resolve((sample.get("output") or NOTHING).get("completion") or "")
+        answer = resolve(answer_in(sample))
         self.answer = text_digest(answer)
-        replies = {one.said for one in self.calls.values()}
-        shown = said if text_digest(said) in replies else answer  # a reply, where Inspect chose one
-        # The messages of a task with turns are its own: a user may have spoken last.
+        replies = {call.said for call in self.calls.values()}
+        # The completion is a reply if Inspect chose one.
+        reply = completion if text_digest(completion) in replies else answer
+        # In a task with turns, the last message may be a user's.
         ours = TURN_COUNT not in shape_in(sample)
-        self.elsewhere = tuple(_elsewhere(sample, shown, told)) if ours else ()
+        self.elsewhere = tuple(_elsewhere(sample, reply, resolve)) if ours else ()
         self.shape = facts_digest(*map(shape_in(sample).get, SHAPE))
         self.graded = _graded(sample)
 
 
-def _elsewhere(sample: Json, answer: str, told: Told) -> Iterator[str]:
+def _elsewhere(sample: Json, answer: str, resolve: Told) -> Iterator[str]:
     choices: Sequence[Json] = (sample.get("output") or NOTHING).get("choices") or ()
     turns: Sequence[Json] = sample.get("messages") or ()
-    shown = [("its output", one.get("message")) for one in choices[:1]]
-    shown += [("its last message", one) for one in turns[-1:] if one.get("role") == "assistant"]
-    return (where for where, one in shown if message_parts(one, told)[0] != storable(answer))
+    places = [("its output", choice.get("message")) for choice in choices[:1]]
+    places += [("its last message", turn) for turn in turns[-1:] if turn.get("role") == "assistant"]
+    return (place for place, turn in places if message_parts(turn, resolve)[0] != storable(answer))
 
 
 def _graded(sample: Json) -> str:
-    target, asked = sample.get("target"), sample.get("input")
-    parts = cast(Sequence[object], target if isinstance(target, list) else (target or "",))
-    text = asked if isinstance(asked, str) else ""
-    return facts_digest(text, "".join(map(str, parts)), score_in(sample).get("answer"))
+    target, question = sample.get("target"), sample.get("input")
+    targets = cast(Sequence[object], target if isinstance(target, list) else (target or "",))
+    text = question if isinstance(question, str) else ""
+    return facts_digest(text, "".join(map(str, targets)), score_in(sample).get("answer"))
 
 
 def _of_turns(turns: Iterable[str]) -> str:
     return hashlib.sha256(f"[{', '.join(turns)}]".encode()).hexdigest()
 
 
-def _turn(message: object, told: Told) -> str:
-    text, others = message_parts(message, told)
+def _turn(message: object, resolve: Told) -> str:
+    text, other_blocks = message_parts(message, resolve)
     role = _part(message, "role")
-    return JSON([role, text, others]) if others else f"[{JSON(role)}, {JSON(text)}]"
+    return JSON([role, text, other_blocks]) if other_blocks else f"[{JSON(role)}, {JSON(text)}]"
 
 
-def message_parts(message: object, told: Told) -> tuple[str, list[list[Any]]]:
-    """Return a message's text as `ChatMessage.text` has it, and its parts that are no text."""
-    content, called = _part(message, "content"), _part(message, "tool_calls")
-    if isinstance(content, str) and not called:  # nearly all messages
-        return storable(told(content)), []
-    parts = cast(Sequence[object], content if isinstance(content, list) else ())
-    texts = [str(_part(one, "text") or "") for one in parts if _part(one, "type") == "text"]
-    text = content if isinstance(content, str) else "\n".join(map(told, texts))
-    others = [_other(one, told) for one in parts if _part(one, "type") != "text"]
-    calls = cast(Sequence[object], called or ())
-    others += [
-        ["call", _part(one, "function"), _sorted_arguments(_part(one, "arguments"), told)]
-        for one in calls
+def message_parts(message: object, resolve: Told) -> tuple[str, list[list[Any]]]:
+    """Return a message's text as `ChatMessage.text` has it, and its blocks that are no text."""
+    content, tool_calls = _part(message, "content"), _part(message, "tool_calls")
+    if isinstance(content, str) and not tool_calls:  # nearly all messages
+        return storable(resolve(content)), []
+    blocks = cast(Sequence[object], content if isinstance(content, list) else ())
+    texts = [str(_part(block, "text") or "") for block in blocks if _part(block, "type") == "text"]
+    text = content if isinstance(content, str) else "\n".join(map(resolve, texts))
+    other_blocks = [_other(block, resolve) for block in blocks if _part(block, "type") != "text"]
+    calls = cast(Sequence[object], tool_calls or ())
+    other_blocks += [
+        ["call", _part(call, "function"), _sorted_arguments(_part(call, "arguments"), resolve)]
+        for call in calls
     ]
-    return storable(told(text)), others
+    return storable(resolve(text)), other_blocks
 
 
 READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
-"""What is read of parts that are no text; of pictures and sounds nothing but that they are there:
-a log may be kept without them."""
+"""Fields read of blocks that are no text; of others only the kind, as logs may omit pictures."""
 
 
-def _other(part: object, told: Told) -> list[Any]:
-    kind = str(_part(part, "type"))
-    read = (str(_part(part, name) or "") for name in READ.get(kind, ()))
-    return [kind, *(storable(told(text)) for text in read)]
+def _other(block: object, resolve: Told) -> list[Any]:
+    kind = str(_part(block, "type"))
+    read = (str(_part(block, name) or "") for name in READ.get(kind, ()))
+    return [kind, *(storable(resolve(text)) for text in read)]
 
 
 DEEPEST_ARGUMENTS = 100
-"""Levels of a tool's arguments that are read: no model nests so far, and a forger may."""
+"""Levels of a tool's arguments that are read: no model nests deeper, but a forger might."""
 
 
-def _sorted_arguments(value: object, told: Told, level: int = 0) -> Any:
+def _sorted_arguments(value: object, resolve: Told, level: int = 0) -> Any:
     if level > DEEPEST_ARGUMENTS:
         return None
     if isinstance(value, Mapping):
         table = cast(Mapping[object, object], value)
-        kept = {storable(str(key)): one for key, one in table.items() if one is not None}
-        return {key: _sorted_arguments(kept[key], told, level + 1) for key in sorted(kept)}
+        items = {storable(str(key)): child for key, child in table.items() if child is not None}
+        return {key: _sorted_arguments(items[key], resolve, level + 1) for key in sorted(items)}
     if isinstance(value, list | tuple):
-        return [_sorted_arguments(one, told, level + 1) for one in cast(Sequence[object], value)]
+        sequence = cast(Sequence[object], value)
+        return [_sorted_arguments(item, resolve, level + 1) for item in sequence]
     if isinstance(value, str):
-        return storable(told(value))
+        return storable(resolve(value))
     return value if isinstance(value, int | float | bool) or value is None else str(value)
 
 
@@ -337,10 +337,10 @@ def _is_merged(message: Json) -> bool:
     return MERGED in (message.get("metadata") or NOTHING)
 
 
-def _part(thing: object, name: str) -> object:
-    if isinstance(thing, Mapping):
-        return cast(Mapping[str, object], thing).get(name)
-    return getattr(thing, name, None)
+def _part(holder: object, name: str) -> object:
+    if isinstance(holder, Mapping):
+        return cast(Mapping[str, object], holder).get(name)
+    return getattr(holder, name, None)
 
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
@@ -349,34 +349,33 @@ WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
 NO_CHOICES = "NoChoices"
 
 DEEPEST_USAGE = 4
-"""Levels of a provider's own usage that are kept; theirs have two."""
+"""Levels of a provider's raw usage that are kept; providers use two."""
 PROSE = object()
-"""What may be words, and is left out."""
+"""Marks a value that may be prose and is left out."""
 _BIGGEST = 2**53
-"""Numbers beyond are kept as texts: readers of JSON do not agree on them."""
+"""Larger numbers are kept as texts: JSON parsers do not agree on them."""
 
 _SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
-"""What a name in a provider's usage looks like, e.g. `default`; anything longer may be prose."""
+"""A name in a provider's usage, e.g. `default`; anything longer may be prose."""
 
 
 def last_event(span: str | None) -> ModelEvent | None:
-    """Return the last model event of a span; None when nothing was dispatched in it."""
-    # No further back than to where the span began, however long the history is.
+    """Return the last model event of a span; None if no call was dispatched in it."""
+    # The search stops at the span's begin, however long the history is.
 
     def is_ours(event: Event) -> bool:
         if isinstance(event, SpanBeginEvent):
             return event.id == span
         return isinstance(event, ModelEvent) and event.span_id == span
 
-    found = transcript().history.find_last(is_ours) if span else None
-    return found if isinstance(found, ModelEvent) else None
+    event = transcript().history.find_last(is_ours) if span else None
+    return event if isinstance(event, ModelEvent) else None
 
 
 @contextmanager
 def own_transcript() -> Generator[None]:
-    """Let calls made within be events of a transcript of their own, which is then forgotten."""
-    # Outside an eval all calls of a process share one, which keeps every request and reply: a long
-    # training would not fit into memory.
+    """Record calls made within in a separate transcript, which is then discarded."""
+    # Outside an eval all calls share one that keeps all texts: training would not fit into memory.
     token = _transcript.set(Transcript())
     try:
         yield
@@ -385,7 +384,7 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Rewrite what a provider sent and no file can hold; who asked has rewritten the output."""
+    """Rewrite what a provider sent and no file can hold; the caller has rewritten `output`."""
     # In place: the log gets the event from Inspect.
     if event is None:
         return
@@ -399,24 +398,24 @@ def outcome_of(
     output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
 ) -> CallOutcome:
     """Return the outcome of a call that gave a reply."""
-    if output is None:  # who asked has no reply of its own, as with a judge
+    if output is None:  # the caller has no reply, e.g. with a judge
         output = event.output if event else None
     response = event.call.response if event and event.call else None
-    said = output if output and not output.empty else None
+    reply = output if output and not output.empty else None
     return CallOutcome(
         event=event.uuid if event else None,
         usage=usage_of_reply(output, response) if output else None,
         cache=(event.cache if event else None) or "none",
         served_model=short_name(output.model) if output else None,
         request_id=_request_id(event, response),
-        stop=said.stop_reason if said else None,
+        stop=reply.stop_reason if reply else None,
         error=NO_CHOICES if output and output.empty else None,
         refused=refused,
         latency_s=round(latency_s, 6),
-        output_sha256=text_digest(said.completion) if said else None,
+        output_sha256=text_digest(reply.completion) if reply else None,
         sent_sha256=sent_digest(event.input) if event else None,
-        reply_sha256=reply_digest(event.output if event and event.output.choices else said)
-        if said
+        reply_sha256=reply_digest(event.output if event and event.output.choices else reply)
+        if reply
         else None,
         raw_usage=_numbers(raw_usage(response, output.metadata if output else None)),
     )
@@ -429,14 +428,13 @@ def failed(
     broken: ModelOutput | None = None,
 ) -> CallOutcome:
     """Return the outcome of a call without a reply: its kind, and whether it was ever sent."""
-    # A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
-    # reply's usage, and so does a `broken` one. Of a reply that Inspect could not read it keeps no
-    # body, so its usage is lost. One that has no event was refused by us or cancelled while it
-    # waited to be sent.
+    # A call that was cancelled, or passed one of Inspect's limits, after its reply came keeps the
+    # reply's usage, and so does a `broken` one. Inspect keeps no body of a reply that it could not
+    # parse: its usage is lost. A call without an event was refused by us or cancelled in the queue.
     kind, status = kind_and_status(error)
     if event and (broken or not (event.error or event.pending)):
-        ended = outcome_of(broken or event.output, event, latency_s, refused=False)
-        return replace(ended, error=kind, http_status=status)
+        outcome = outcome_of(broken or event.output, event, latency_s, refused=False)
+        return replace(outcome, error=kind, http_status=status)
     response = event.call.response if event and event.call else None
     return CallOutcome(
         event=event.uuid if event else None,
@@ -462,18 +460,18 @@ def kind_and_status(error: BaseException) -> tuple[str, int | None]:
 def _status(error: BaseException) -> int | None:
     response: object = getattr(error, "response", None)
     for holder, name in ((error, "status_code"), (response, "status_code"), (error, "code")):
-        found: object = getattr(holder, name, None)
-        if isinstance(found, int) and 100 <= found < 600:
-            return found
+        status: object = getattr(holder, name, None)
+        if isinstance(status, int) and 100 <= status < 600:
+            return status
     return None
 
 
 def _numbers(usage: Mapping[str, Any] | None, depth: int = 1) -> dict[str, Any] | None:
-    """Return a provider's own usage, without anything in it that could be prose."""
+    """Return a provider's raw usage without anything that could be prose."""
     if usage is None:
         return None
-    kept = {name: _number(value, depth) for name, value in usage.items() if short_name(name)}
-    return {name: value for name, value in kept.items() if value is not PROSE}
+    numbers = {name: _number(value, depth) for name, value in usage.items() if short_name(name)}
+    return {name: value for name, value in numbers.items() if value is not PROSE}
 
 
 def _number(value: Any, depth: int) -> Any:
@@ -491,11 +489,11 @@ def _number(value: Any, depth: int) -> Any:
 
 def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
     if event and event.request_ids:
-        *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
-        return short_name(last.get("id"))
-    said: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
-    found: object = said.get("id") or said.get("responseId")  # Google's name for it
-    return short_name(found)
+        *_, final = responses([request.model_dump() for request in event.request_ids], event.model)
+        return short_name(final.get("id"))
+    body: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
+    identifier: object = body.get("id") or body.get("responseId")  # Google's name for it
+    return short_name(identifier)
 
 
 def short_name(value: object) -> str | None:

@@ -1,8 +1,8 @@
 """Which line of a journal and which event of a log are one call, and the rows they make.
 
-A call meets its ModelEvents by the event's uuid, else by Inspect's span, which has one event per
-HTTP attempt. Where the two say different things, the journal stands in the row. What only a journal
-has was lost by the log; what only a log has is older than journals, or escaped them.
+A call is joined to its ModelEvents by the event's uuid, else by Inspect's span, which has one event
+per HTTP attempt. If the two differ, the row has the journal's values. Calls that only a journal has
+were lost by the log; calls that only a log has are older than journals, or escaped them.
 """
 
 from collections import defaultdict
@@ -52,7 +52,7 @@ from podium.harness.suite import failure_kind
 from podium.harness.usage import Raw, stated_usd, usd_amount
 
 REPLAYS = ("recorded", "rehearsal")
-"""Labels that are also the source of what their calls used."""
+"""Labels that are also the source of their calls' usage."""
 Sampled = tuple[str, int, str]
 """A question, an epoch and the uuid of the sample."""
 Columns = dict[str, Any]
@@ -63,40 +63,40 @@ ENDED: Columns = {
     **dict.fromkeys(("event", "served_model", "request_id", "http_status", "error", "stop")),
     **dict.fromkeys(("latency_s", "output_sha256", "shared_from")),
 }
-"""How an attempt ended of which nothing is known."""
+"""The outcome of an attempt of which nothing is known."""
 
 
-def write(base: Columns, price: Price | None, ended: Columns) -> Call:
-    """Return the row of an attempt: what all attempts of its call share, and how this one ended."""
-    usage, raw = ended.get("usage"), ended.get("raw_usage")
-    sizes = base["service"], base["prompt_bytes"], base["max_tokens"], ended.get("stop")
-    cache = ended.get("cache", "none")
+def write(base: Columns, price: Price | None, outcome: Columns) -> Call:
+    """Return the row of an attempt: the columns that its call's attempts share, and its outcome."""
+    usage, raw = outcome.get("usage"), outcome.get("raw_usage")
+    sizes = base["service"], base["prompt_bytes"], base["max_tokens"], outcome.get("stop")
+    cache = outcome.get("cache", "none")
     source = base["label"] if base["label"] in REPLAYS else "provider"
-    parts: Columns = {
+    columns: Columns = {
         **base,
         **ENDED,
-        **ended,
+        **outcome,
         "usage_source": source if usage else "missing",
-        "started": ended.get("started") or base["started"],
+        "started": outcome.get("started") or base["started"],
         "raw_usage": None if raw is None else canonical(raw).decode(),
-        "usd_provider": usd_amount(ended.get("usd_provider")) or stated_usd(raw),
+        "usd_provider": usd_amount(outcome.get("usd_provider")) or stated_usd(raw),
         **token_columns(usage),
-        **money(Attempted(ended["billable"], cache, usage, *sizes), price),
+        **money(Attempted(outcome["billable"], cache, usage, *sizes), price),
     }
-    parts.pop("usage", None)
-    return Call(**parts)
+    columns.pop("usage", None)
+    return Call(**columns)
 
 
 def _after_retry(retry: Json | None, event: CallEvent | None) -> Columns:
-    said: Json = retry or NOTHING
-    status = said.get("http_status") or _status_of(event)
-    error = said.get("error") or (failure_kind(event.error or "") if event else "failed")
-    usage, raw = (event.usage, event.raw_usage) if event and not retry else _usages(said)
+    line: Json = retry or NOTHING
+    status = line.get("http_status") or _status_of(event)
+    error = line.get("error") or (failure_kind(event.error or "") if event else "failed")
+    usage, raw = (event.usage, event.raw_usage) if event and not retry else _usages(line)
     billable = billable_reply("none", usage, status, doubtful=True)
-    found: Columns = {"billable": billable, "http_status": status, "error": error}
+    columns: Columns = {"billable": billable, "http_status": status, "error": error}
     names = ("served_model", "stop", "output_sha256", "usd_provider")
-    part = {name: said.get(name) for name in names}
-    return {**found, **part, "usage": usage, "raw_usage": raw, **_of_log(event)}
+    line_columns = {name: line.get(name) for name in names}
+    return {**columns, **line_columns, "usage": usage, "raw_usage": raw, **_of_log(event)}
 
 
 def _usages(line: Json) -> tuple[Usage | None, Raw | None]:
@@ -116,7 +116,7 @@ def _of_log(event: CallEvent | None) -> Columns:
 
 
 CLIENT_RETRY = "ClientRetry"
-"""The kind of failure of a try after which a provider's own client tried again by itself."""
+"""The kind of failure of a try that the provider's client retried by itself."""
 
 
 def _tries_within(event: CallEvent) -> int:
@@ -124,17 +124,17 @@ def _tries_within(event: CallEvent) -> int:
 
 
 def within(event: CallEvent | None) -> Iterator[Columns]:
-    """Yield how the HTTP tries inside one event before its last ended."""
+    """Yield the outcomes of the HTTP tries inside one event, except its last."""
     # Inspect counts them, and has the status of those that were answered. One that was answered
-    # with 200 broke off later; nobody knows whether it was billed.
+    # with 200 broke off later; whether it was billed is unknown.
     if event is None:
         return
     answered = [*event.request_ids]
     tries = _tries_within(event)
     if event.error is None or len(answered) > tries:
         answered = answered[:-1]
-    for said in islice(chain(answered, repeat(NOTHING)), tries):
-        status, id = said.get("status"), said.get("id")
+    for request in islice(chain(answered, repeat(NOTHING)), tries):
+        status, id = request.get("status"), request.get("id")
         refused = status if is_refusal(status) else None
         yield {
             "billable": billable_failure(refused),
@@ -145,12 +145,12 @@ def within(event: CallEvent | None) -> Iterator[Columns]:
         }
 
 
-def ended(outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT) -> Columns:
-    """Return how a journal's call ended; `why` no record has its end, if none has."""
+def ended(outcome: Json | None, event: CallEvent | None, default_error: str = IN_FLIGHT) -> Columns:
+    """Return the outcome of a journal's call; if no record has its end, with `default_error`."""
     uuid = {"event": event.id} if event else {}
     if outcome is None:
         if event is None or event.pending:
-            return {"billable": "unknown", "error": why, **uuid}
+            return {"billable": "unknown", "error": default_error, **uuid}
         return of_event(event)
     usage, raw = _usages(outcome)
     cache: Cache = outcome.get("cache") or "none"
@@ -175,11 +175,11 @@ COPIED = (
     *("served_model", "request_id", "stop", "latency_s", "output_sha256", "usd_provider"),
     "shared_from",
 )
-"""Fields of an outcome line that a row has as they are."""
+"""Fields of an outcome line that are copied to the row."""
 
 
 def of_event(event: CallEvent) -> Columns:
-    """Return how an attempt ended of which only a log knows the end."""
+    """Return the outcome of an attempt that only a log has."""
     if event.pending:
         return {"billable": "unknown", "error": IN_FLIGHT, "event": event.id}
     status = _status_of(event)
@@ -199,8 +199,8 @@ def of_event(event: CallEvent) -> Columns:
 
 
 def _status_of(event: CallEvent | None) -> int | None:
-    said = event.request_ids[-1] if event and event.request_ids and event.error else NOTHING
-    return said["status"] if is_refusal(said.get("status")) else None
+    request = event.request_ids[-1] if event and event.request_ids and event.error else NOTHING
+    return request["status"] if is_refusal(request.get("status")) else None
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:
@@ -212,18 +212,18 @@ def rows_of(files: RunFiles) -> Iterator[Call]:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event, and where the logs have it."""
+    """An event and its place in the logs."""
 
     event: CallEvent
     sample: SampleRecord
     log: LogRecord
     final: bool
-    """True for the attempt that its log keeps, False for what is left of one before it."""
+    """True for the attempt that its log keeps, False for the remains of an earlier one."""
 
 
 @dataclass
 class Merged(Gathered):
-    """A system run's rows too, and how each of them came about."""
+    """A system run's files with its rows and the events that these were made from."""
 
     rows: list[Call] = field(default_factory=list[Call])
     """In the ledger's order."""
@@ -232,155 +232,155 @@ class Merged(Gathered):
     events_of: dict[str, list[LoggedEvent]] = field(default_factory=dict[str, list[LoggedEvent]])
     escaped: list[str] = field(default_factory=list[str])
     copies: list[str] = field(default_factory=list[str])
-    """uuids that one sample lists twice."""
+    """UUIDs that one sample lists twice."""
     books: dict[str, Book] = field(default_factory=dict[str, Book])
 
 
 def merged(gathered: Gathered, books: Mapping[str, Book] | None = None) -> Merged:
-    """Join what the files of a system run say; `books`: theirs, by digest, where they are known."""
-    samples = [sample for log in gathered.logs for sample in log.samples]
-    # Of samples that were graded at the first attempt all calls count.
-    whole = {one.uuid for one in samples if one.newest and one.graded and not one.retried}
-    found = Merged(**vars(gathered), books=dict(books or _books(gathered)))
-    _list_events(found)
-    claimed = _claims(found)
-    found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
+    """Join the files of a system run; `books`: their price books by digest, if already known."""
+    samples = [sample for log in gathered.logs for sample in log.samples if sample.newest]
+    # All calls of samples that were graded at the first attempt count.
+    complete = {sample.uuid for sample in samples if sample.graded and not sample.retried}
+    ledger = Merged(**vars(gathered), books=dict(books or _books(gathered)))
+    _list_events(ledger)
+    claimed = _claims(ledger)
+    ledger.escaped = [uuid for uuid in ledger.seen if uuid not in claimed]
     for call, record in gathered.calls.items():
-        found.rows.extend(_of_call(found, call, record, whole))
-    for uuid in found.escaped:
-        found.rows.extend(_of_event(found, found.seen[uuid]))
-    found.rows.sort(key=lambda row: (row.question, row.epoch, row.started, row.call, row.attempt))
-    return found
+        ledger.rows.extend(_of_call(ledger, call, record, complete))
+    for uuid in ledger.escaped:
+        ledger.rows.extend(_of_event(ledger, ledger.seen[uuid]))
+    ledger.rows.sort(key=lambda row: (row.question, row.epoch, row.started, row.call, row.attempt))
+    return ledger
 
 
 def _books(gathered: Gathered) -> dict[str, Book]:
-    found: dict[str, Book] = {}
+    books: dict[str, Book] = {}
     for log in gathered.logs:
         if log.facts is not None:
-            _add_book(found, log.facts.prices)
+            _add_book(books, log.facts.prices)
     for journal in gathered.journals:
-        wanted = str(journal.head.get("book_sha256", ""))
+        digest = str(journal.head.get("book_sha256", ""))
         if journal.book is not None:
-            _add_book(found, journal.book)
-        if wanted and wanted not in found:
+            _add_book(books, journal.book)
+        if digest and digest not in books:
             with suppress(UserError):
                 book = read_book(str(journal.head.get("book", "")))
-                if book.sha256 == wanted:
-                    found[wanted] = book
-    return found
+                if book.sha256 == digest:
+                    books[digest] = book
+    return books
 
 
 def _add_book(books: dict[str, Book], prices: Mapping[str, Any]) -> None:
-    """Keep an embedded book, or the entries that it adds to one that is kept."""
-    known = books.get(str(prices.get("sha256")))
+    """Store an embedded book, or add its entries to the one that is stored."""
+    current = books.get(str(prices.get("sha256")))
     # A run that an older version began embeds no built-in prices in its first logs.
-    if known is None or (prices.get("built_in") and not known.built_in):
+    if current is None or (prices.get("built_in") and not current.built_in):
         book = book_from_json(prices)
         books[book.sha256] = book
-    elif known.entries:  # of a large book each log embeds the entries of its own pool
-        more = book_from_json(prices).prices
-        books[known.sha256] = replace(known, prices={**more, **known.prices})
+    elif current.entries:  # each log embeds only its pool's entries of a large book
+        additions = book_from_json(prices).prices
+        books[current.sha256] = replace(current, prices={**additions, **current.prices})
 
 
-def _list_events(found: Merged) -> None:
-    for log in found.logs:
+def _list_events(ledger: Merged) -> None:
+    for log in ledger.logs:
         for sample in log.samples:
-            own: set[str] = set()
+            event_ids: set[str] = set()
             for final, events in ((True, sample.events), (False, sample.lost)):
                 for event in events:
-                    if event.id in own:
-                        found.copies.append(event.id)
-                    own.add(event.id)
-                    found.seen.setdefault(event.id, LoggedEvent(event, sample, log, final))
+                    if event.id in event_ids:
+                        ledger.copies.append(event.id)
+                    event_ids.add(event.id)
+                    ledger.seen.setdefault(event.id, LoggedEvent(event, sample, log, final))
 
 
-def _claims(found: Merged) -> set[str]:
+def _claims(ledger: Merged) -> set[str]:
     by_span: dict[str, list[LoggedEvent]] = defaultdict(list)
-    for seen in found.seen.values():
-        if seen.event.span:
-            by_span[seen.event.span].append(seen)
+    for entry in ledger.seen.values():
+        if entry.event.span:
+            by_span[entry.event.span].append(entry)
     claimed: set[str] = set()
-    for call, record in found.calls.items():
+    for call, record in ledger.calls.items():
         outcome: Json = record.outcome or NOTHING
         uuid = outcome.get("event")
-        last = found.seen.get(uuid) if uuid else None
+        final = ledger.seen.get(uuid) if uuid else None
         mine = by_span.get(record.intent.get("span") or "", [])
-        if last is not None and last not in mine:
-            mine = [last]
-        events = [one for one in mine if one.event.id not in claimed]
-        events.sort(key=lambda one: _tried(one, uuid))
-        found.events_of[call] = events
-        claimed.update(one.event.id for one in events)
+        if final is not None and final not in mine:
+            mine = [final]
+        events = [entry for entry in mine if entry.event.id not in claimed]
+        events.sort(key=lambda entry: _tried(entry, uuid))
+        ledger.events_of[call] = events
+        claimed.update(entry.event.id for entry in events)
     return claimed
 
 
-def _tried(one: LoggedEvent, last: str | None) -> tuple[bool, bool, str, str]:
-    """Return where an event stands among the tries of its call."""
-    # Times alone do not say: Inspect dates the try that succeeded back to the call's beginning.
-    event = one.event
-    return event.id == last, event.error is None, event.started, event.id
+def _tried(entry: LoggedEvent, uuid: str | None) -> tuple[bool, bool, str, str]:
+    """Return the key that sorts the events of a call by their tries."""
+    # Times alone do not suffice: Inspect dates the try that succeeded back to the call's start.
+    event = entry.event
+    return event.id == uuid, event.error is None, event.started, event.id
 
 
-def _of_call(found: Merged, call: str, record: CallRecord, whole: Set[str]) -> Iterator[Call]:
-    seen = found.events_of[call]
+def _of_call(ledger: Merged, call: str, record: CallRecord, complete: Set[str]) -> Iterator[Call]:
+    entries = ledger.events_of[call]
     base = _base(record)
-    base["log"] = seen[-1].log.name if seen else None
-    known = base["sample"] in whole or base["scope"] == "serving"  # of which there are no logs
-    base["counted"] = _counts(seen[-1]) if seen else known
-    book = found.books.get(str(record.journal.head.get("book_sha256", "")))
+    base["log"] = entries[-1].log.name if entries else None
+    counts = base["sample"] in complete or base["scope"] == "serving"  # which has no logs
+    base["counted"] = _counts(entries[-1]) if entries else counts
+    book = ledger.books.get(str(record.journal.head.get("book_sha256", "")))
     price = book.price(base["price_ref"]) if book else None
-    # A process that closed its journal was not ended: the end of its call was not written.
-    why = UNWRITTEN if record.journal.closed else IN_FLIGHT
-    events = [one.event for one in seen]
-    yield from _numbered(base, price, _attempts(record, events, why))
+    # If a process closed its journal, it was not killed: the end of its call was not written.
+    default_error = UNWRITTEN if record.journal.closed else IN_FLIGHT
+    events = [entry.event for entry in entries]
+    yield from _numbered(base, price, _attempts(record, events, default_error))
 
 
 def _numbered(base: Columns, price: Price | None, tries: Iterable[Columns]) -> Iterator[Call]:
-    for number, told in enumerate(tries, 1):
-        yield write({**base, "attempt": number}, price, told)
+    for number, outcome in enumerate(tries, 1):
+        yield write({**base, "attempt": number}, price, outcome)
 
 
-def _attempts(record: CallRecord, events: Sequence[CallEvent], why: str) -> Iterator[Columns]:
-    """Yield how each HTTP attempt of a call ended: its lines beside its event, where it has one."""
-    last = events[-1] if events else None
-    if not record.retries and len(events) < 2 and not (last and _tries_within(last)):
-        yield ended(record.outcome, last, why)  # nearly all calls
+def _attempts(record: CallRecord, events: Sequence[CallEvent], error: str) -> Iterator[Columns]:
+    """Yield the outcome of each HTTP attempt of a call, from its lines and its event, if any."""
+    last_event = events[-1] if events else None
+    if not record.retries and len(events) < 2 and not (last_event and _tries_within(last_event)):
+        yield ended(record.outcome, last_event, error)  # nearly all calls
         return
     earlier = events if record.waited else events[:-1]
     for retry, event in zip_longest(record.retries, earlier):
         yield from within(event)
         yield _after_retry(retry, event)
-    if not record.waited:  # else what was to follow never went out
-        for told in (*within(last), ended(record.outcome, last, why)):
-            yield {**told, **_since_retry(told, record)}
+    if not record.waited:  # else the next attempt never went out
+        for outcome in (*within(last_event), ended(record.outcome, last_event, error)):
+            yield {**outcome, **_since_retry(outcome, record)}
 
 
-def _since_retry(told: Columns, record: CallRecord) -> Columns:
-    """Return when an attempt went out, and how long it took: journals time whole calls."""
+def _since_retry(outcome: Columns, record: CallRecord) -> Columns:
+    """Return an attempt's start and latency, since journals time whole calls."""
     if not record.retries:
         return {}
-    after, took = record.last.get("after_s"), told.get("latency_s")
-    if took is not None and isinstance(after, float):
-        since = round(max(took - after, 0.0), 6)
+    after_s, took = record.last.get("after_s"), outcome.get("latency_s")
+    if took is not None and isinstance(after_s, float):
+        since = round(max(took - after_s, 0.0), 6)
         return {"started": str(record.last["at"]), "latency_s": since}
-    begun = str(record.retries[-1].get("at", ""))
+    start = str(record.retries[-1].get("at", ""))
     if took is not None and record.outcome is not None:
         try:
-            took = seconds_between(begun, str(record.outcome.get("at", "")))
-        except ValueError:  # no times; the audit names lines that were changed
+            took = seconds_between(start, str(record.outcome.get("at", "")))
+        except ValueError:  # no times; the audit lists lines that were changed
             took = None
-    return {"started": begun, "latency_s": took}
+    return {"started": start, "latency_s": took}
 
 
 def _base(record: CallRecord) -> Columns:
     intent, head = record.intent, record.journal.head
-    asked: Json = intent.get("sample") or NOTHING
+    sample: Json = intent.get("sample") or NOTHING
     return {
         **{name: str(head.get(name, "")) for name in ("task", "suite", "system")},
         "label": str(head.get("label", "live")),
-        "question": str(asked.get("question", "")),
-        "epoch": int(asked.get("epoch") or 0),
-        "sample": str(asked.get("uuid", "")),
+        "question": str(sample.get("question", "")),
+        "epoch": int(sample.get("epoch") or 0),
+        "sample": str(sample.get("uuid", "")),
         "call": str(intent.get("call", "")),
         "log": None,
         "journal": record.journal.name,
@@ -404,7 +404,7 @@ def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Cal
 def logged_call(
     log: LogRecord, book: Book | None, event: CallEvent, sample: Sampled, *, counted: bool
 ) -> tuple[Columns, Price | None]:
-    """Return what a log alone says of a call, and its price at a book."""
+    """Return the columns that a log alone gives for a call, and its price at a book."""
     facts = log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model
@@ -432,13 +432,13 @@ def logged_call(
     return base, book.price(price_ref) if book else None
 
 
-def _of_event(found: Merged, seen: LoggedEvent) -> Iterator[Call]:
-    event, sample, facts = seen.event, seen.sample, seen.log.facts
-    book = found.books.get(str(facts.prices.get("sha256", ""))) if facts else None
-    named = sample.question, sample.epoch, sample.uuid
-    base = logged_call(seen.log, book, event, named, counted=_counts(seen))
+def _of_event(ledger: Merged, entry: LoggedEvent) -> Iterator[Call]:
+    event, sample, facts = entry.event, entry.sample, entry.log.facts
+    book = ledger.books.get(str(facts.prices.get("sha256", ""))) if facts else None
+    sample_key = sample.question, sample.epoch, sample.uuid
+    base = logged_call(entry.log, book, event, sample_key, counted=_counts(entry))
     yield from _numbered(*base, (*within(event), of_event(event)))
 
 
-def _counts(seen: LoggedEvent) -> bool:
-    return seen.final and seen.sample.newest and seen.sample.graded
+def _counts(entry: LoggedEvent) -> bool:
+    return entry.final and entry.sample.newest and entry.sample.graded

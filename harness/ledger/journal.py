@@ -1,26 +1,26 @@
-"""The journal: what is written down before and after every call, so that kill -9 loses no call.
+"""The journal: lines that are written before and after every call, so that kill -9 loses no call.
 
 One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, appended and handed
 to the system before the call goes out. A call with an `intent` and no `outcome` was in flight when
-its process died: nobody knows whether it was billed. Lines:
+its process died: whether it was billed is unknown. Lines:
 
-    head     who writes: schema, task, suite, system, label, book, process; of a shard, its lease
-    book     the price book in full, where no log embeds it: of what is served
-    request  a server has taken a request: the model as it was asked for, the dialect, whose key
+    head     the writer: schema, task, suite, system, label, book, process; for a shard, its lease
+    book     the price book in full, if no log embeds it: for served requests
+    request  a server has taken a request: the requested model, the dialect, the client's key
     intent   a call is about to be dispatched
     retry    an HTTP attempt of it has failed; another follows after a wait
     again    that other attempt is about to be dispatched: without it, none followed
-    outcome  the call has ended: usage, or what went wrong
-    answer   what a sample was answered with, as a digest, and the plan behind it; of a request
-             also its HTTP status, what it was refused for, its plan without texts, and how long
-             it took: a request without such a line was in flight when its process died
+    outcome  the call has ended: usage, or the error
+    answer   the digest of a sample's answer, and the plan behind it; for a request also its HTTP
+             status, the reason of a refusal, its plan without texts, and how long it took: a
+             request without such a line was in flight when its process died
     grade    the verdict on it
-    totals   what Inspect's own hooks counted, per model: an independent sum
-    torn     the line before it is part of one that a machine that went down had not written
-    closed   the process has ended in good order: no line behind this one is missing
+    totals   the counts of Inspect's hooks, per model: an independent sum
+    torn     the line before it is incomplete, as the machine went down while writing it
+    closed   the process has ended in good order: no line after this one is missing
 
-Each line names the digest of the one before it. That shows edits, insertions, deletions and
-reorderings; that the end was cut off, or all of it written anew, only a manifest shows.
+Each line has the digest of the one before it. That reveals edits, insertions, deletions and
+reorderings; only a manifest reveals that the end was cut off, or that all of it was rewritten.
 """
 
 import errno
@@ -47,20 +47,20 @@ from podium.harness.records import Usage
 
 SCHEMA = "podium-journal-2"
 OLDER = "podium-journal-1"
-"""Has no `again` lines: every `retry` is taken for an attempt that was followed by another."""
+"""Has no `again` lines: every `retry` counts as followed by another attempt."""
 FOLDER = "ledger"
-"""Where a run's journals lie, below its log directory."""
+"""The folder of a run's journals, below its log directory."""
 SERVING = "serve_"
-"""Begins the folders of systems that were served."""
+"""Prefix of the folders of systems that were served."""
 SERVED = f"**/{FOLDER}/{SERVING}*/*.jsonl"
-"""Where the journals of a server lie, below any directory."""
+"""The pattern of a server's journals, below any directory."""
 BEGINNING = "0" * 64
-"""What the first line of a file names as the digest before it."""
+"""The digest that the first line of a file has as the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Whose calls a journal holds."""
+    """The task, suite, system and price book of a journal's calls."""
 
     task: str
     """Inspect's task name: its log has the same calls; empty outside an eval."""
@@ -84,7 +84,7 @@ class SampleRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """How a call has ended."""
+    """The outcome of a call."""
 
     event: str | None
     usage: Usage | None
@@ -93,35 +93,35 @@ class CallOutcome:
     request_id: str | None = None
     stop: str | None = None
     error: str | None = None
-    """Kind of failure; never a provider's words, which may quote a question."""
+    """Kind of failure; never a provider's message, which may quote a question."""
     http_status: int | None = None
     refused: bool = False
-    """True when nothing was generated or billed: the provider refused the request, or a limit of
-    ours ended it before it was sent (then there is an error and no event)."""
+    """True if nothing was generated or billed: the provider refused the request, or one of our
+    limits ended it before it was sent (then there is an error and no event)."""
     from_store: bool = False
     shared_from: str | None = None
     """Id of the call that bought the reply for another system of the run."""
     latency_s: float | None = None
     output_sha256: str | None = None
-    """Of the completion alone: all that older journals have of a reply."""
+    """Digest of the completion alone: older journals have no other of a reply."""
     sent_sha256: str | None = None
-    """Of the request as the log has it: an adapter may have put turns together, or added one."""
+    """Digest of the request as the log has it: an adapter may have merged turns, or added one."""
     reply_sha256: str | None = None
-    """Of the whole reply: its text, its reasoning and its calls of tools."""
+    """Digest of the whole reply: its text, its reasoning and its calls of tools."""
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
-    """At the run's book, in plain notation, for the audit to recompute; None when unknown."""
+    """Dollars at the run's book, in plain notation, for the audit to recompute; None if unknown."""
     usd_provider: str | None = None
-    """What the provider itself says that it cost; None if it does not say."""
+    """The cost that the provider states; None if it states none."""
 
     @property
     def unbelieved(self) -> bool:
-        """Whether a reply came with counts of tokens that cannot be."""
+        """Whether a reply came with impossible counts of tokens."""
         return self.usage is None and self.error is None and self.raw_usage is not None
 
 
 CAME = ("usage", "raw_usage", "usd_provider", "served_model", "stop", "output_sha256")
-"""What a `retry` line has of a reply that was broken off; a line of any other failure lacks it."""
+"""Fields that a `retry` line has of a reply that broke off; lines of other failures lack them."""
 
 
 @dataclass(slots=True)
@@ -133,13 +133,13 @@ class Journal:
     _last: str = BEGINNING
     _whole: int = 0
     _torn: bool = False
-    """Whether part of a line lies behind them."""
+    """Whether part of a line follows the `_whole` bytes."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def intent(self, asked: Mapping[str, Any]) -> str:
-        """Write a call down before it is dispatched; return the id that its other lines name."""
+    def intent(self, fields: Mapping[str, Any]) -> str:
+        """Record a call before it is dispatched; return the id that its other lines have."""
         call = secrets.token_hex(8)
-        self.write("intent", {"call": call, **asked})
+        self.write("intent", {"call": call, **fields})
         return call
 
     def retry(
@@ -148,24 +148,24 @@ class Journal:
         attempt: int,
         error: str | None,
         status: int | None,
-        came: CallOutcome | None = None,
+        partial: CallOutcome | None = None,
     ) -> None:
-        """Write down that an HTTP attempt (1 for the first) has failed and another is to follow."""
-        # `came` is the part of a reply that came before the failure: it may have been billed.
+        """Record that an HTTP attempt (1 for the first) has failed and another is to follow."""
+        # `partial` is the part of a reply that came before the failure: it may have been billed.
         failed = {"attempt": attempt, "error": error, "http_status": status}
-        part = {name: getattr(came, name) for name in CAME} if came else {}
-        if came and came.usage:
-            part["usage"] = _values(came.usage)
-        self.write("retry", {"call": call, **failed, **part})
+        reply_fields = {name: getattr(partial, name) for name in CAME} if partial else {}
+        if partial and partial.usage:
+            reply_fields["usage"] = _values(partial.usage)
+        self.write("retry", {"call": call, **failed, **reply_fields})
 
     def again(self, call: str, after_s: float | None = None) -> None:
-        """Write down that the attempt after a failed one is about to be dispatched."""
-        # `after_s` is how long after the first, by a steady clock.
+        """Record that the attempt after a failed one is about to be dispatched."""
+        # `after_s`: seconds after the first attempt, by a steady clock.
         self.write("again", {"call": call, "after_s": after_s})
 
     def outcome(self, call: str, outcome: CallOutcome) -> None:
-        """Write down how a call has ended."""
-        # `asdict` would copy all that a provider counted.
+        """Record the outcome of a call."""
+        # `asdict` would copy the provider's raw usage.
         usage = outcome.usage and _values(outcome.usage)
         self.write("outcome", {"call": call, **_values(outcome), "usage": usage})
 
@@ -182,10 +182,10 @@ class Journal:
     def _append(self, line: bytes) -> None:
         if self._torn:
             os.ftruncate(self._handle, self._whole)
-        self._torn, left = True, line
+        self._torn, remaining = True, line
         try:
-            while left:  # a disk that is nearly full takes a part, and refuses the rest
-                left = left[os.write(self._handle, left) :]
+            while remaining:  # a disk that is nearly full may write only a part
+                remaining = remaining[os.write(self._handle, remaining) :]
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._handle, self._whole)
@@ -194,7 +194,7 @@ class Journal:
         self._torn, self._whole = False, self._whole + len(line)
 
     def sync(self) -> None:
-        """Let what is written outlast a machine that goes down."""
+        """Flush the lines to disk, so that they survive a power failure."""
         os.fsync(self._handle)
 
     def close(self) -> None:
@@ -211,7 +211,7 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
     journal = Journal(path, handle)
     with suppress(OSError):  # not every file system has locks
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that nobody mends it meanwhile
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that no process mends it meanwhile
     try:
         lease = current().generation
         shard = {} if lease is None else {"generation": lease}
@@ -224,9 +224,8 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
 
 
 def mend(log_dir: Path) -> None:
-    """End lines that processes left torn in a run's journals, and name each in a line behind."""
-    # A journal without a whole line is removed: no call goes out before there is one. One that a
-    # process still writes is left alone.
+    """End lines that processes left torn in a run's journals, and record each in a new line."""
+    # Removes journals without a complete line: no call went out. Skips those in use by a process.
     for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
         with path.open("rb+") as file:
             try:
@@ -241,23 +240,23 @@ def mend(log_dir: Path) -> None:
                 file.write(b"\n" + _named_torn(lines[-1], lines[-2]))
 
 
-def _named_torn(part: bytes, before: bytes) -> bytes:
-    """Return the line that names a torn one; nothing where it lacked but its end."""
-    if isinstance(_object(part), dict):
+def _named_torn(torn: bytes, previous: bytes) -> bytes:
+    """Return the line that records a torn one; empty if only the newline was missing."""
+    if isinstance(_object(torn), dict):
         return b""
-    last = _object(before)
-    fields = {"bytes": len(part), "sha256": hashlib.sha256(part).hexdigest()}
-    prev = str(last.get("hash", BEGINNING)) if last else BEGINNING
+    previous_line = _object(previous)
+    fields = {"bytes": len(torn), "sha256": hashlib.sha256(torn).hexdigest()}
+    prev = str(previous_line.get("hash", BEGINNING)) if previous_line else BEGINNING
     return _linked({"kind": "torn", "at": _now(), **fields}, prev)[0]
 
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
     # Both halves of a sorted line are encoded once; its own digest stands between them.
     line = {**fields, "prev": prev}
-    before = canonical({name: line[name] for name in line if name < "hash"})[:-1]
-    after = canonical({name: line[name] for name in line if name > "hash"})[1:]
-    digest = hashlib.sha256(b"%b,%b" % (before, after)).hexdigest()
-    return b'%b,"hash":"%b",%b\n' % (before, digest.encode(), after), digest
+    start = canonical({name: line[name] for name in line if name < "hash"})[:-1]
+    end = canonical({name: line[name] for name in line if name > "hash"})[1:]
+    digest = hashlib.sha256(b"%b,%b" % (start, end)).hexdigest()
+    return b'%b,"hash":"%b",%b\n' % (start, digest.encode(), end), digest
 
 
 def _values(record: CallOutcome | Usage) -> dict[str, Any]:
@@ -266,64 +265,64 @@ def _values(record: CallOutcome | Usage) -> dict[str, Any]:
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        found: object = orjson.loads(line)
+        value: object = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-    return cast(dict[str, Any], found) if isinstance(found, dict) else None
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
 def folder_of(log_dir: Path, task: str) -> Path:
-    """Return where the journals of a task lie."""
+    """Return the folder of a task's journals."""
     return log_dir / FOLDER / re.sub(r"[^A-Za-z0-9._-]+", "_", task)
 
 
 def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield a journal's lines; a last line that was cut short, by a full disk say, is left out."""
-    # A whole line that is no JSON object is left out too, and its number goes to `unreadable`: it
-    # breaks the chain (harness/ledger/journal.py), which is how an audit knows of it.
+    """Yield a journal's lines, without a last line that was cut short, e.g. by a full disk."""
+    # Also leaves out a complete line that is no JSON object and adds its number to `unreadable`: it
+    # breaks the chain (`read_chain`), by which an audit detects it.
     regular_size(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
-            if (found := _object(line)) is not None:
-                yield found
+            if (entry := _object(line)) is not None:
+                yield entry
             elif unreadable is not None:
                 unreadable.append(number)
 
 
 def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
     """Yield a journal's first lines, those of one sample, and its last one; no other is parsed."""
-    # What a sample begins with and its calls name the sample; what follows names only the call. All
-    # is read once its answer is there and each of its calls has ended.
-    wanted, calls, answered, line = uuid.encode(), set[bytes](), False, b""
+    # A sample's first lines and its intents have its uuid; later lines have only the call's id.
+    # Reading ends after the sample's answer, once each of its calls has ended.
+    uuid_bytes, calls, answered, line = uuid.encode(), set[bytes](), False, b""
     with path.open("rb") as file:
         for number, line in enumerate(file):
-            known = CALL.search(line)
-            call = known[1] if known else b""
-            found = _object(line) if call in calls or wanted in line or number < FIRST else None
-            if found is None or not (call in calls or _is_about(found, uuid)):
+            match = CALL.search(line)
+            call = match[1] if match else b""
+            entry = _object(line) if call in calls or uuid_bytes in line or number < FIRST else None
+            if entry is None or not (call in calls or _is_about(entry, uuid)):
                 continue
-            yield found
-            answered |= found.get("kind") == "answer"
-            if found.get("kind") == "intent":
+            yield entry
+            answered |= entry.get("kind") == "answer"
+            if entry.get("kind") == "intent":
                 calls.add(call)
-            elif found.get("kind") == "outcome":
+            elif entry.get("kind") == "outcome":
                 calls.discard(call)
             if answered and not calls:
                 return
-    if line.endswith(b"\n") and (found := _object(line)) and found.get("kind") == "closed":
-        yield found
+    if line.endswith(b"\n") and (entry := _object(line)) and entry.get("kind") == "closed":
+        yield entry
 
 
 def _is_about(line: Mapping[str, Any], uuid: str) -> bool:
-    """Say whether a line is of a sample, or of all of its journal."""
+    """Return whether a line belongs to a sample, or to all of its journal."""
     sample: Mapping[str, Any] = line.get("sample") or {}
     return line.get("kind") in ("head", "book") or sample.get("uuid") == uuid
 
 
 FIRST = 2
-"""Lines that say who writes and at which prices."""
+"""Number of lines that can be the head and the price book."""
 CALL = re.compile(rb'"call":"([^"]*)"')
 
 
@@ -346,7 +345,7 @@ TORN = b'"kind":"torn"'
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """Where a chain does not hold; `line` counts from 1."""
+    """A place where a chain is broken; `line` counts from 1."""
 
     line: int
     kind: ChainFaultKind
@@ -354,7 +353,7 @@ class ChainFault:
 
 
 class Link(NamedTuple):
-    """A line's own digest and the one it names; None where the line does not match its digest."""
+    """A line's digest and the previous one in it; None if the line does not match its digest."""
 
     own: str | None
     prev: str | None
@@ -362,77 +361,77 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JournalChain:
-    """What a journal's chain says."""
+    """The result of checking a journal's chain."""
 
     lines: int
-    """Whole lines; one that was cut short is none."""
+    """Complete lines; one that was cut short does not count."""
     last: str
     faults: tuple[ChainFault, ...]
 
 
 def read_chain(path: Path) -> JournalChain:
-    """Follow a journal's chain from its first line to its last; OSError as reading does."""
+    """Check a journal's chain from its first line to its last; raises OSError as reading does."""
     links: list[Link] = []
     cut: list[ChainFault] = []
-    before = b""
+    previous = b""
     regular_size(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
                 link = _link(line[:-1])
                 torn = json.loads(line).get("sha256") if link.own and TORN in line else None
-                if torn and torn == hashlib.sha256(before.removesuffix(b"\n")).hexdigest():
-                    links.pop()  # the line before, which this one names (`mend`)
+                if torn and torn == hashlib.sha256(previous.removesuffix(b"\n")).hexdigest():
+                    links.pop()  # the torn line that this one records (`mend`)
                 links.append(link)
-                before = line
+                previous = line
             else:
                 cut.append(ChainFault(number, "truncated", "it ends in the middle of a line"))
-    last = next((link.own for link in reversed(links) if link.own), BEGINNING)
-    return JournalChain(len(links), last, (*_faults_of(links), *cut))
+    last_digest = next((link.own for link in reversed(links) if link.own), BEGINNING)
+    return JournalChain(len(links), last_digest, (*_faults_of(links), *cut))
 
 
 def _faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
-    # A line that names another one than its predecessor is where lines are missing, unless both are
-    # here in another order, or the lines between them were put in.
-    places = {link.own: at for at, link in enumerate(links) if link.own}
+    # Lines are missing before a line with another digest than its predecessor's, unless both are
+    # here in another order, or the lines between them were inserted.
+    places = {link.own: index for index, link in enumerate(links) if link.own}
     if _is_shuffled(links):
-        at = next(at for at in range(len(links)) if not _follows(links, at))
-        there = places.get(links[at].prev or BEGINNING)
-        after = "the first line" if there is None else f"line {there + 1}"
-        return (ChainFault(at + 1, "reordered", f"it belongs behind {after}"),)
+        index = next(index for index in range(len(links)) if not _follows(links, index))
+        there = places.get(links[index].prev or BEGINNING)
+        predecessor = "the first line" if there is None else f"line {there + 1}"
+        return (ChainFault(index + 1, "reordered", f"it belongs behind {predecessor}"),)
     return tuple(_faults(links, places))
 
 
 def _faults(links: Sequence[Link], places: Mapping[str, int]) -> Iterator[ChainFault]:
-    for at, link in enumerate(links):
+    for index, link in enumerate(links):
         if link.own is None:
-            yield ChainFault(at + 1, "edited", "it does not match its own digest")
-        elif not _follows(links, at) and not (at and links[at - 1].own is None):
+            yield ChainFault(index + 1, "edited", "it does not match its own digest")
+        elif not _follows(links, index) and not (index and links[index - 1].own is None):
             there = -1 if link.prev == BEGINNING else places.get(link.prev or BEGINNING)
             if there is None:
-                yield ChainFault(at + 1, "deleted", "the line it follows is gone or replaced")
-            elif there < at - 1:
-                said = f"it follows line {there + 1}, so lines between them were put in"
-                yield ChainFault(there + 2, "inserted", said)
+                yield ChainFault(index + 1, "deleted", "the line it follows is gone or replaced")
+            elif there < index - 1:
+                message = f"it follows line {there + 1}, so lines between them were put in"
+                yield ChainFault(there + 2, "inserted", message)
             else:
-                yield ChainFault(at + 1, "reordered", f"it belongs behind line {there + 1}")
+                yield ChainFault(index + 1, "reordered", f"it belongs behind line {there + 1}")
 
 
-def _follows(links: Sequence[Link], at: int) -> bool:
-    return links[at].prev == (links[at - 1].own if at else BEGINNING)
+def _follows(links: Sequence[Link], index: int) -> bool:
+    return links[index].prev == (links[index - 1].own if index else BEGINNING)
 
 
 def _is_shuffled(links: Sequence[Link]) -> bool:
-    """Say whether all lines are here, each once and unchanged, and not in their order."""
-    own = {link.own for link in links}
-    named = {link.prev for link in links}
-    whole = None not in own and len(own) == len(links) == len(named)
-    one_chain = len(own - named) == 1 and named - own == {BEGINNING}
-    return whole and one_chain and any(not _follows(links, at) for at in range(len(links)))
+    """Return whether all lines are here, each once and unchanged, but in another order."""
+    digests = {link.own for link in links}
+    prev_digests = {link.prev for link in links}
+    complete = None not in digests and len(digests) == len(links) == len(prev_digests)
+    one_chain = len(digests - prev_digests) == 1 and prev_digests - digests == {BEGINNING}
+    return complete and one_chain and any(not _follows(links, index) for index in range(len(links)))
 
 
 def _link(line: bytes) -> Link:
-    """Return a line's digests. Only canonical JSON matches, so a digest is one of exact bytes."""
+    """Return a line's digests. Only canonical JSON matches, so a digest is of exact bytes."""
     hashes, prevs = HASH.findall(line), PREV.findall(line)
     if len(hashes) != 1 or len(prevs) != 1:  # a provider's usage may have such a key too
         return _slow_link(line)
@@ -442,16 +441,16 @@ def _link(line: bytes) -> Link:
 
 def _slow_link(line: bytes) -> Link:
     try:
-        found: object = parse_json(line)
+        value: object = parse_json(line)
     except ValueError:
         return Link(None, None)
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         return Link(None, None)
-    row = cast(dict[str, object], found)
-    own, prev = row.pop("hash", None), row.get("prev")
+    row = cast(dict[str, object], value)
+    digest, prev = row.pop("hash", None), row.get("prev")
     try:
-        same = canonical({**row, "hash": own}) == line
-        matches = same and hashlib.sha256(canonical(row)).hexdigest() == own
-    except ValueError:  # half a character, which no line of ours holds
+        same = canonical({**row, "hash": digest}) == line
+        matches = same and hashlib.sha256(canonical(row)).hexdigest() == digest
+    except ValueError:  # half a character, which podium never writes
         return Link(None, str(prev))
-    return Link(own if matches and isinstance(own, str) else None, str(prev))
+    return Link(digest if matches and isinstance(digest, str) else None, str(prev))

@@ -1,4 +1,4 @@
-"""Texts of served requests, where `--keep-texts` kept them: shown as far as the journal vouches."""
+"""Texts of served requests, stored by `--keep-texts`: shown if they match the journal's digests."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ NAMED = re.compile(rb'"query": ?"(req-[^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """What was sent in one call, as role and text of each message, and what came back."""
+    """The messages of one call, as role and text of each, and its reply."""
 
     prompt: tuple[tuple[str, str], ...]
     reply: str | None
@@ -30,25 +30,25 @@ class CallText:
 
 @dataclass(slots=True)
 class KeptTexts:
-    """The texts of one request that are those of its journal."""
+    """The texts of one request that match its journal."""
 
     input: str | None = None
     plan: str | None = None
     answer: str | None = None
     calls: dict[str, CallText] = field(default_factory=dict[str, CallText])
-    """By id of the call."""
+    """Texts by id of the call."""
     refused: list[str] = field(default_factory=list[str])
-    """A sentence for each text that is not what the journal has a digest of."""
+    """A sentence for each text that does not match the journal's digest."""
 
 
 def texts_path(journal: Path) -> Path:
-    """Return where the texts lie that go with a served system's journal."""
+    """Return the path of the texts that belong to a served system's journal."""
     system = journal.parent.name.removeprefix(SERVING)
     return journal.parents[2] / FOLDER / system / journal.name
 
 
 def kept_texts(query: ServedQuery) -> KeptTexts:
-    """Return what was kept of a request; nothing where nothing was."""
+    """Return the stored texts of a request; empty if none were stored."""
     try:
         entry = _entry(query)
         return KeptTexts() if entry is None else _vouched(entry, query)
@@ -57,7 +57,7 @@ def kept_texts(query: ServedQuery) -> KeptTexts:
 
 
 def kept_traces(journal: Path) -> frozenset[str]:
-    """Return the requests of a journal whose texts were kept."""
+    """Return the requests of a journal whose texts are stored."""
     return frozenset(_index(journal))
 
 
@@ -69,8 +69,8 @@ def _entry(query: ServedQuery) -> Json | None:
         return None
     with texts_path(query.journal.path).open("rb") as file:
         file.seek(place)
-        found = parse_json(file.readline())
-    return cast(Json, found) if isinstance(found, dict) else {}
+        data = parse_json(file.readline())
+    return cast(Json, data) if isinstance(data, dict) else {}
 
 
 def _index(journal: Path) -> Mapping[str, int]:
@@ -80,50 +80,50 @@ def _index(journal: Path) -> Mapping[str, int]:
 
 @lru_cache(maxsize=8)
 def _places(path: Path, size: int, changed: int) -> Mapping[str, int]:
-    """Return where each request's line begins; `size` and `changed` tell versions of the file."""
-    found: dict[str, int] = {}
+    """Return each request's line offset; `size` and `changed` identify the version of the file."""
+    places: dict[str, int] = {}
     place = 0
     with path.open("rb") as file:
         for line in file:
-            if line.endswith(b"\n") and (named := NAMED.search(line)):
-                found[named[1].decode()] = place
+            if line.endswith(b"\n") and (match := NAMED.search(line)):
+                places[match[1].decode()] = place
             place += len(line)
-    return found
+    return places
 
 
 def _vouched(entry: Json, query: ServedQuery) -> KeptTexts:
     if entry.get("query") != query.trace:
         raise ValueError("another request's")
-    found, said = KeptTexts(), [entry.get(name) for name in ("input", "plan", "answer")]
-    asked, plan, answer = cast(Sequence[str | None], said)
+    texts, stored = KeptTexts(), [entry.get(name) for name in ("input", "plan", "answer")]
+    question, plan, answer = cast(Sequence[str | None], stored)
     shape = facts_digest(query.depth, query.steps, query.stopped, plan)
-    if query.input_sha256 not in (None, text_digest(asked or "")):
-        found.refused.append("its question is not the one whose digest the journal holds")
+    if query.input_sha256 not in (None, text_digest(question or "")):
+        texts.refused.append("its question is not the one whose digest the journal holds")
     else:
-        found.input = asked
+        texts.input = question
     if plan is not None and shape != query.shape_sha256:
-        found.refused.append("its plan is not the one whose digest the journal holds")
+        texts.refused.append("its plan is not the one whose digest the journal holds")
     else:
-        found.plan = plan
+        texts.plan = plan
     if answer is not None and text_digest(answer) != query.answer_sha256:
-        found.refused.append("its answer is not the one whose digest the journal holds")
+        texts.refused.append("its answer is not the one whose digest the journal holds")
     else:
-        found.answer = answer
-    last = {row.call: row for row in query.rows}
-    for one in cast(Sequence[Json], entry.get("calls") or ()):
-        call = str(one["call"])
-        if call in last and _is_vouched(one, last[call], query.sent[call]):
-            found.calls[call] = CallText(tuple(_turns(one)), one.get("reply"))
+        texts.answer = answer
+    rows = {row.call: row for row in query.rows}
+    for line in cast(Sequence[Json], entry.get("calls") or ()):
+        call = str(line["call"])
+        if call in rows and _is_vouched(line, rows[call], query.sent[call]):
+            texts.calls[call] = CallText(tuple(_turns(line)), line.get("reply"))
         else:
-            found.refused.append(f"the texts of call {call} are not those of its journal")
-    return found
+            texts.refused.append(f"the texts of call {call} are not those of its journal")
+    return texts
 
 
-def _is_vouched(said: Json, row: Call, sent: str | None) -> bool:
-    reply: Any = said.get("reply")
+def _is_vouched(line: Json, row: Call, sent: str | None) -> bool:
+    reply: Any = line.get("reply")
     same = reply is None or text_digest(reply) == row.output_sha256
-    return same and turns_digest(_turns(said)) in (row.prompt_sha256, sent)
+    return same and turns_digest(_turns(line)) in (row.prompt_sha256, sent)
 
 
-def _turns(said: Json) -> Iterator[tuple[str, str]]:
-    yield from ((str(role), str(text)) for role, text in said["prompt"])
+def _turns(line: Json) -> Iterator[tuple[str, str]]:
+    yield from ((str(role), str(text)) for role, text in line["prompt"])

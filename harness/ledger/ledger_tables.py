@@ -1,7 +1,7 @@
-"""The ledger as files for others, and SQL over them.
+"""The ledger as files for other programs, and SQL over them.
 
-The same logs, journals and podium give the same bytes. What export.json lists was written here and
-may be replaced; anything else stays. DuckDB is locked before it sees a query.
+The same logs, journals and podium give the same bytes. Files that export.json lists were written
+here and may be replaced; all others stay. DuckDB is locked before it runs a query.
 """
 
 import atexit
@@ -51,18 +51,18 @@ SCHEMA = "podium-ledger-1"
 TABLES: Mapping[str, type] = {"calls": Call, "queries": QueryRow}
 DIGITS, PLACES = 38, 18
 QUOTIENTS = frozenset({"gpu_s", "usd_gpu"})
-"""Shares of time, made by a division that need not end: rounded half to even at `PLACES`."""
+"""Shares of time, whose division may not terminate: rounded half to even at `PLACES`."""
 UNIT = Decimal(1).scaleb(-PLACES)
 
 
 @cache
 def schema_of(record: type) -> Any:
     """Return the Arrow schema of a flat dataclass, in its order."""
-    return pa.schema([_field(*one) for one in get_type_hints(record).items()])
+    return pa.schema([_field(*item) for item in get_type_hints(record).items()])
 
 
 def _field(name: str, hint: Any) -> Any:
-    kinds = {one if isinstance(one, type) else str for one in get_args(hint) or (hint,)}
+    kinds = {kind if isinstance(kind, type) else str for kind in get_args(hint) or (hint,)}
     (kind,) = kinds - {type(None)}
     return pa.field(name, ARROW[kind], nullable=type(None) in kinds)
 
@@ -71,13 +71,13 @@ def table_of(record: type, rows: Sequence[Any]) -> Any:
     """Return rows as an Arrow table; UserError for dollars that do not fit."""
     schema = schema_of(record)
     values = list(zip(*map(attrgetter(*schema.names), rows), strict=True)) or [()] * len(schema)
-    arrays = [_array(one, of_one) for one, of_one in zip(schema, values, strict=True)]
+    arrays = [_array(column, cells) for column, cells in zip(schema, values, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _array(column: Any, values: Sequence[Any]) -> Any:
     if column.name in QUOTIENTS:
-        values = [None if one is None else one.quantize(UNIT, ROUND_HALF_EVEN) for one in values]
+        values = [None if usd is None else usd.quantize(UNIT, ROUND_HALF_EVEN) for usd in values]
     try:
         return pa.array(values, type=column.type)
     except (TypeError, ValueError, OverflowError) as error:
@@ -97,7 +97,7 @@ ARROW: dict[type, Any] = {
 
 
 GROUP_ROWS = 65_536
-"""Rows of a Parquet row group: what a reader must hold of a column at once."""
+"""Rows of a Parquet row group: a reader holds so much of a column at once."""
 
 Row = Mapping[str, Any]
 
@@ -112,7 +112,7 @@ class ParquetWriter:
         self._rows = 0
 
     def write(self, table: Any) -> None:
-        """Append a table; it is held until a group is full."""
+        """Append a table; it is buffered until a group is full."""
         self._held.append(table)
         self._rows += table.num_rows
         if self._rows >= GROUP_ROWS:
@@ -164,8 +164,8 @@ def writer_for(format: str, path: Path, schema: Any) -> Writer:
     if format == "parquet":
         return ParquetWriter(path, schema)
     if format in ("jsonl", "otel"):
-        made = attributes if format == "otel" else dict[str, Any]
-        return _LineWriter(path, lambda row: json.dumps(made(row), ensure_ascii=False) + "\n")
+        convert = attributes if format == "otel" else dict[str, Any]
+        return _LineWriter(path, lambda row: json.dumps(convert(row), ensure_ascii=False) + "\n")
     names: Sequence[str] = schema.names
     if format == "csv":
         head = csv_line(names) + "\n"
@@ -188,31 +188,31 @@ def _md_line(values: Iterable[Any]) -> str:
 
 
 RunTables = tuple[Mapping[str, Any], set[str]]
-"""The Arrow tables of one system run, and the price books that it names."""
+"""The Arrow tables of one system run, and its price books."""
 
 
 def tables_of(files: RunFiles) -> RunTables:
     """Read one system run; UserError for a damaged file."""
     with without_collector(), naming_system_run(files):
-        found = gather(files, answers=True)
-        rows = merged(found).rows
-        queries = query_rows(rows, answers_of(found))
+        ledger = gather(files, answers=True)
+        rows = merged(ledger).rows
+        queries = query_rows(rows, answers_of(ledger))
         tables = {"calls": table_of(Call, rows), "queries": table_of(QueryRow, queries)}
-        return tables, _books(found)
+        return tables, _books(ledger)
 
 
-def _books(found: Gathered) -> set[str]:
-    prices = [log.facts.prices for log in found.logs if log.facts]
-    named = [(one.get("name"), one.get("sha256")) for one in prices]
-    heads = [journal.head for journal in found.journals]
-    named += [(one.get("book"), one.get("book_sha256")) for one in heads]
-    return {f"{name} sha256:{sha256}" for name, sha256 in named if name and sha256}
+def _books(ledger: Gathered) -> set[str]:
+    prices = [log.facts.prices for log in ledger.logs if log.facts]
+    books = [(book.get("name"), book.get("sha256")) for book in prices]
+    heads = [journal.head for journal in ledger.journals]
+    books += [(head.get("book"), head.get("book_sha256")) for head in heads]
+    return {f"{name} sha256:{sha256}" for name, sha256 in books if name and sha256}
 
 
 def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
     """Yield the tables of each system run, in order; in two processes from `large` bytes on."""
-    many = sum(one.size for one in system_runs) >= large
-    yield from map_over_processes(tables_of, system_runs, many=many, most=2)  # each holds a run
+    many = sum(files.size for files in system_runs) >= large
+    yield from map_over_processes(tables_of, system_runs, many=many, cap=2)  # each holds a run
 
 
 LISTED = "export.json"
@@ -224,7 +224,7 @@ def export(folder: Path, out: Path, format: str = "parquet") -> str:
     system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, DICTIONARY, LISTED])
-    heed_private(path for one in system_runs for path in one.logs)
+    heed_private(path for files in system_runs for path in files.logs)
     with _beside(out) as fresh:
         writers = {
             table: writer_for(format, fresh / name, described(schema_of(TABLES[table]), table))
@@ -232,20 +232,20 @@ def export(folder: Path, out: Path, format: str = "parquet") -> str:
         }
         counts, books = dict.fromkeys(TABLES, 0), set[str]()
         try:
-            for tables, named in each_of(system_runs):
+            for tables, run_books in each_of(system_runs):
                 for table, rows in tables.items():
                     counts[table] += rows.num_rows
                     if table in writers:
                         writers[table].write(rows)
-                books.update(named)
+                books.update(run_books)
         finally:
             about = {"podium.schema": SCHEMA, "podium.version": version("podium")}
             about["podium.price_books"] = "; ".join(sorted(books))
             for table, writer in writers.items():
-                told = json.dumps(dictionary_of(table), ensure_ascii=False)
-                writer.close({**about, "podium.dictionary": told})
-        whole = [one for table in TABLES for one in dictionary_of(table)]
-        (fresh / DICTIONARY).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+                columns_json = json.dumps(dictionary_of(table), ensure_ascii=False)
+                writer.close({**about, "podium.dictionary": columns_json})
+        columns = [column for table in TABLES for column in dictionary_of(table)]
+        (fresh / DICTIONARY).write_text(json.dumps(columns, indent=1, ensure_ascii=False) + "\n")
         shutil.copyfile(SOURCE, fresh / PAGE)
         new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
         listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
@@ -281,10 +281,10 @@ def _refuse(folder: Path, out: Path, names: list[str]) -> None:
 
 def _listed(out: Path) -> dict[str, str]:
     try:
-        found: object = json.loads((out / LISTED).read_text())
+        value: object = json.loads((out / LISTED).read_text())
     except (OSError, ValueError):
         return {}
-    stored = cast(dict[str, Any], found) if isinstance(found, dict) else {}
+    stored = cast(dict[str, Any], value) if isinstance(value, dict) else {}
     files: object = stored.get("files")
     ours = stored.get("schema") == SCHEMA and isinstance(files, dict)
     return cast(dict[str, str], files) if ours else {}
@@ -307,7 +307,7 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
-    """Return the Parquet file of each view; UserError when there is nothing to read."""
+    """Return the Parquet file of each view; UserError if there is nothing to read."""
     if not source.exists():
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
@@ -316,14 +316,14 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
         folder = _made(source)
         return {name: folder / f"{name}.parquet" for name in TABLES}
     there = (source / f"{name}.parquet" for name in TABLES)
-    found = {path.stem: path for path in there if path.is_file()}
-    if not found:
+    paths = {path.stem: path for path in there if path.is_file()}
+    if not paths:
         raise UserError(f"{source} has neither logs nor calls.parquet; name another directory.")
-    return _checked(found)
+    return _checked(paths)
 
 
-def _checked(found: Mapping[str, Path]) -> Mapping[str, Path]:
-    for path in found.values():
+def _checked(paths: Mapping[str, Path]) -> Mapping[str, Path]:
+    for path in paths.values():
         try:
             stored: Mapping[bytes, bytes] = parquet.read_metadata(path).metadata or {}
         except (OSError, ValueError) as error:
@@ -331,11 +331,11 @@ def _checked(found: Mapping[str, Path]) -> Mapping[str, Path]:
         schema = stored.get(b"podium.schema", b"").decode()
         if schema != SCHEMA:
             raise UserError(f"{path} is no export of this version ({schema or 'foreign'}).")
-    return found
+    return paths
 
 
 def _made(source: Path) -> Path:
-    """Export a run for this process alone: who asks often asks an export's directory."""
+    """Export a run for this process alone; for frequent queries, query an export's directory."""
     folder = Path(tempfile.mkdtemp(prefix="podium-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     export(source, folder)
@@ -361,7 +361,7 @@ MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query returns, read as it is needed."""
+    """A query's result, read lazily."""
 
     names: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
@@ -369,12 +369,12 @@ class Result:
 
 
 def ask(source: Path, query: str) -> Result:
-    """Run one SELECT over a run's or export's directory, or a Parquet file; UserError for more."""
+    """Run one SELECT over a run's or export's directory, or a Parquet file; else UserError."""
     views = exported_tables(source)
     connection = opened(views)
     try:
         statements = connection.extract_statements(query)
-        if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
             raise UserError("Only one SELECT at a time is run here; the ledger cannot be changed.")
         answer = connection.execute(statements[0])
         names = tuple(str(column[0]) for column in answer.description or ())
@@ -403,24 +403,24 @@ def _rows(answer: Any, views: Mapping[str, Path]) -> Iterator[tuple[Any, ...]]:
 
 
 def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
-    first = " ".join(str(error).split("\n\n")[0].split())
-    known = " and ".join(views)
-    return UserError(f"{first.rstrip('.!?')}. Views: {known}; `DESCRIBE calls` lists columns.")
+    message = " ".join(str(error).split("\n\n")[0].split())
+    names = " and ".join(views)
+    return UserError(f"{message.rstrip('.!?')}. Views: {names}; `DESCRIBE calls` lists columns.")
 
 
-def as_text(result: Result, most: int = MOST) -> Iterator[str]:
+def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
     """Yield the lines of an aligned table; numbers to the right, NULL as such."""
-    shown = list(islice(result.rows, most))
-    numeric = [all(map(_is_number, column)) for column in zip(*shown, strict=True)]
-    rows = [tuple(map(cell, row)) for row in shown]
+    values = list(islice(result.rows, limit))
+    numeric = [all(map(_is_number, column)) for column in zip(*values, strict=True)]
+    rows = [tuple(map(cell, row)) for row in values]
     widths = [max(map(len, column)) for column in zip(result.names, *rows, strict=True)]
     numeric = numeric or [True] * len(widths)
     for line in (result.names, tuple("-" * width for width in widths), *rows):
         cells = zip(line, widths, numeric, strict=True)
-        padded = (one.rjust(width) if so else one.ljust(width) for one, width, so in cells)
+        padded = (text.rjust(width) if so else text.ljust(width) for text, width, so in cells)
         yield "  ".join(padded).rstrip()
-    if more := sum(1 for _ in result.rows):
-        yield f"({more} more rows; --format csv or json has all)"
+    if remaining := sum(1 for _ in result.rows):
+        yield f"({remaining} more rows; --format csv or json has all)"
 
 
 def as_csv(result: Result) -> Iterator[str]:
@@ -432,8 +432,8 @@ def as_json(result: Result) -> Iterator[str]:
     """Yield one JSON object per row; decimals are strings."""
     for row in result.rows:
         plain = (str(one) if isinstance(one, float) and not isfinite(one) else one for one in row)
-        found = dict(zip(result.names, plain, strict=True))
-        yield json.dumps(found, ensure_ascii=False, default=str)
+        record = dict(zip(result.names, plain, strict=True))
+        yield json.dumps(record, ensure_ascii=False, default=str)
 
 
 STYLES: Mapping[str, Callable[[Result], Iterator[str]]] = {
@@ -444,10 +444,10 @@ STYLES: Mapping[str, Callable[[Result], Iterator[str]]] = {
 
 
 def cell(value: object) -> str:
-    """Return a value for a terminal: on one line, and no control character of a model's."""
+    """Return a value for a terminal: on one line, without control characters."""
     if value is None:
         return "NULL"
-    return "".join(one if one.isprintable() else " " for one in str(value))
+    return "".join(character if character.isprintable() else " " for character in str(value))
 
 
 def _is_number(value: object) -> bool:
@@ -467,23 +467,23 @@ UNKNOWN, NEVER = "nobody knows it; it is not 0", "never"
 @cache
 def dictionary_of(table: str) -> tuple[Mapping[str, str], ...]:
     """Return every column of `calls` or `queries`, in order, with unit and meaning."""
-    _, _, rest = SOURCE.read_text(encoding="utf-8").partition(f"\n## {table}\n")
-    lines = rest.partition("\n## ")[0].splitlines()
+    _, _, text = SOURCE.read_text(encoding="utf-8").partition(f"\n## {table}\n")
+    lines = text.partition("\n## ")[0].splitlines()
     return tuple(
         {
             "table": table,
-            **{name: said.strip() for name, said in found.groupdict().items()},
-            "null": UNKNOWN if found["null"].strip() else NEVER,
-            "meaning": line[found.end() :].removesuffix(" |"),
+            **{name: value.strip() for name, value in match.groupdict().items()},
+            "null": UNKNOWN if match["null"].strip() else NEVER,
+            "meaning": line[match.end() :].removesuffix(" |"),
         }
         for line in lines
-        if (found := COLUMN.match(line))
+        if (match := COLUMN.match(line))
     )
 
 
 def described(schema: Any, table: str) -> Any:
-    """Return an Arrow schema whose fields tell their unit, what NULL means, and what they mean."""
-    for at, one in enumerate(dictionary_of(table)):
-        told = {"description": one["meaning"], "unit": one["unit"], "null": one["null"]}
-        schema = schema.set(at, schema.field(at).with_metadata(told))
+    """Return an Arrow schema whose fields have their unit, meaning, and the meaning of NULL."""
+    for index, row in enumerate(dictionary_of(table)):
+        metadata = {"description": row["meaning"], "unit": row["unit"], "null": row["null"]}
+        schema = schema.set(index, schema.field(index).with_metadata(metadata))
     return schema

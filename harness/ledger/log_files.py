@@ -12,16 +12,16 @@ from podium.harness.files import DOCUMENT, TooLarge, format_bytes, json_with_nan
 
 EVAL, JSON = ".eval", ".json"
 BEGINNING = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"[a-z]+"')
-"""How Inspect begins a log in JSON; the other JSON files that lie beside logs begin otherwise."""
-HEAD = 200  # bytes that are looked at
+"""The beginning of Inspect's logs in JSON; other JSON files beside logs begin differently."""
+HEAD = 200  # bytes that are checked
 
 
 def is_log(path: Path) -> bool:
-    """Say whether a file is a log, by its name or, of JSON, by how it begins."""
+    """Return whether a file is a log, by its name or, for JSON, by its beginning."""
     if path.suffix != JSON:
         return path.suffix == EVAL
     try:
-        if not path.is_file():  # opening a pipe waits for ever
+        if not path.is_file():  # opening a pipe blocks for ever
             return False
         with path.open("rb") as file:
             return BEGINNING.match(file.read(HEAD)) is not None
@@ -30,7 +30,7 @@ def is_log(path: Path) -> bool:
 
 
 def logs_below(folder: Path, recursive: bool = True) -> Iterator[Path]:
-    """Yield the logs in a directory; of one that stands there in both forms, the `.eval` file."""
+    """Yield the logs in a directory; if a log is there in both forms, the `.eval` file."""
     below = "**/*" if recursive else "*"
     yield from folder.glob(f"{below}{EVAL}")
     for path in folder.glob(f"{below}{JSON}"):
@@ -40,7 +40,7 @@ def logs_below(folder: Path, recursive: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def converted(path: Path) -> Generator[Path]:
-    """Convert a log in JSON to an `.eval` file, by Inspect's own call, while it is read."""
+    """Convert a log in JSON to a temporary `.eval` file with Inspect's converter."""
     refuse_unreadable(path)
     with TemporaryDirectory(prefix="podium-log-") as folder:
         try:
@@ -51,8 +51,8 @@ def converted(path: Path) -> Generator[Path]:
 
 
 def refuse_unreadable(path: Path) -> None:
-    """Raise ValueError for a log in JSON that Inspect's readers had better not be handed."""
-    # They take it into memory whole, and crash the process where it is nested too deeply.
+    """Raise ValueError for a log in JSON that Inspect's readers should not read."""
+    # They load it into memory whole, and crash the process if it is nested too deeply.
     if (size := regular_size(path)) > DOCUMENT:
         raise TooLarge(f"it has {format_bytes(size)}, and may have {format_bytes(DOCUMENT)}")
     json_with_nan(path.read_bytes())

@@ -1,7 +1,7 @@
 """An `.eval` file read raw, twenty times as fast as through Inspect: its samples and their calls.
 
-The same call may stand in several logs of a resumed run: tell them apart by `CallEvent.id`. What
-changes a log goes through Inspect, and so does a log in JSON, which is converted first.
+Several logs of a resumed run may have the same call: `CallEvent.id` identifies it. Code that
+changes a log uses Inspect, and so do logs in JSON, which are converted first.
 """
 
 import json
@@ -41,12 +41,12 @@ UNREADABLE = (
     *(OSError, ValueError, NotImplementedError, MemoryError, RuntimeError, zipfile.BadZipFile),
     *BROKEN,
 )
-"""What a damaged archive makes fail: zipfile raises RuntimeError for one with a password."""
+"""Errors of a damaged archive: zipfile raises RuntimeError if it has a password."""
 UNFOUNDED = (
     *(KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError),
     RecursionError,
 )
-"""What reading fails with where a file says what no run writes: another type, a huge number."""
+"""Errors of a file with values that no run writes: another type, a huge number."""
 Json = dict[str, Any]
 
 
@@ -56,29 +56,29 @@ class RawLog:
 
     path: Path
     header: Json
-    """As `EvalLog` names it: version, status, eval, plan, results, stats, error, ...; what a run
-    that was killed had written: `eval` and `plan`."""
+    """As `EvalLog` names it: version, status, eval, plan, results, stats, error, ...; of a run that
+    was killed only `eval` and `plan`."""
     zip: zipfile.ZipFile
     file: BinaryIO = field(repr=False)
 
     def samples(self) -> Iterator[Json]:
         """Yield the samples as `EvalSample` names their fields, one at a time, in file order."""
-        # Of a sample that was written twice the last one counts, as for every reader of zip files.
+        # If a sample was written twice, the last one counts, as for every reader of zip files.
         for name, info in self.zip.NameToInfo.items():
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _parsed(self.path, self.file, info)
 
     def superseded(self) -> Iterator[Json]:
         """Yield the samples that no reader takes, because a later member has their name."""
-        # A sample that failed and was asked again stays until Inspect packs the log anew: when the
-        # run ends well, and only if what readers pass over is a tenth of the file.
+        # A sample that failed and was repeated stays until Inspect repacks the log: when the run
+        # succeeds, and only if superseded members are a tenth of the file.
         for info in self.zip.infolist():
             passed_over = self.zip.NameToInfo[info.filename] is not info
             if passed_over and info.filename.startswith(SAMPLES):
                 yield _parsed(self.path, self.file, info)
 
     def sample(self, question: str, epoch: int) -> Json | None:
-        """Return one sample; None where the log has none of that name."""
+        """Return one sample; None if the log has none of that name."""
         info = self.zip.NameToInfo.get(f"{SAMPLES}{question}_epoch_{epoch}.json")
         return _parsed(self.path, self.file, info) if info else None
 
@@ -96,10 +96,10 @@ def open_log(path: Path) -> Generator[RawLog]:
         except UNREADABLE as error:
             raise damaged(path, str(error)) from error
         names = archive.NameToInfo
-        found = next((names[name] for name in HEADERS if name in names), None)
-        if found is None:
+        member = next((names[name] for name in HEADERS if name in names), None)
+        if member is None:
             raise damaged(path, "it has no header")
-        header = _parsed(path, file, found)
+        header = _parsed(path, file, member)
         if _is_private(header):
             keep_files_private()
         yield RawLog(path, header, archive, file)
@@ -112,15 +112,15 @@ def _is_private(header: Json) -> bool:
 
 
 def heed_private(paths: Iterable[Path]) -> None:
-    """Open logs for what `open_log` does about private ones: before files are made of them."""
+    """Open logs so that `open_log` notices private ones before files are made from them."""
     for path in paths:
-        with suppress(UserError), open_log(path):  # who reads a damaged one says so
+        with suppress(UserError), open_log(path):  # a later reader reports a damaged one
             pass
 
 
 @contextmanager
 def naming(path: Path) -> Generator[None]:
-    """Turn what a malformed log makes fail into a UserError that names the file."""
+    """Turn errors from a malformed log into a UserError that names the file."""
     try:
         yield
     except UNFOUNDED as error:
@@ -128,9 +128,9 @@ def naming(path: Path) -> Generator[None]:
 
 
 def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
-    """Raise UserError for a log that Inspect's readers had better not unpack."""
-    # They take an archive at its word. What is unpacked here is counted and thrown away: of a log
-    # whose header alone is wanted, the members that go with it.
+    """Raise UserError for a log that Inspect's readers should not unpack."""
+    # They trust an archive's stated sizes. Here members are unpacked, counted and discarded; with
+    # `header_only`, all but the samples.
     try:
         if path.suffix == JSON:
             return refuse_unreadable(path)
@@ -141,31 +141,31 @@ def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
         raise damaged(path, str(error)) from error
 
 
-def damaged(path: Path, why: str) -> UserError:
-    """Return the error that names a file nobody can read."""
-    said = why.splitlines()[0][:200] if why.strip() else "unreadable"
-    return UserError(f"{path} is damaged or no Inspect log ({said}); move it away and try again.")
+def damaged(path: Path, reason: str) -> UserError:
+    """Return the error for an unreadable file."""
+    detail = reason.splitlines()[0][:200] if reason.strip() else "unreadable"
+    return UserError(f"{path} is damaged or no Inspect log ({detail}); move it away and try again.")
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
     """Return the logs of directories, or files, each once; UserError if there is none."""
-    found: dict[Path, Path] = {}
+    logs: dict[Path, Path] = {}
     for path in dirs:
         if not path.exists():
             raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
         if path.is_file() and not is_log(path):
             raise UserError(f"{path} is no .eval log; name one, or the directory of a run.")
         for log in [path] if path.is_file() else sorted(logs_below(path, recursive)):
-            found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
-    if not found:
+            logs.setdefault(Path(os.path.realpath(log)), log)  # it tolerates loops of links
+    if not logs:
         places = ", ".join(map(str, dirs))
-        if any(path for one in dirs for path in one.glob(SERVED)):
+        if any(path for folder in dirs for path in folder.glob(SERVED)):
             raise UserError(
                 f"{places} holds what was served, and no run: `podium view` shows it, and `podium "
                 "audit` checks it."
             )
         raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
-    return tuple(found.values())
+    return tuple(logs.values())
 
 
 def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
@@ -181,7 +181,7 @@ def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...
 
 
 def read_log(path: Path) -> EvalLog | None:
-    """Read one log whole; None when it has nothing of podium's, UserError when it is damaged."""
+    """Read one log in full; None if it is not podium's, UserError if it is damaged."""
     log = _eval_log(path, header_only=False)
     return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
 
@@ -212,16 +212,16 @@ def _loads(data: bytes) -> object:
 
 
 IN_FLIGHT = "in flight when the run was stopped"
-"""The error of a call that a killed run left behind: what was billed for it is unknown."""
+"""The error of a call that a killed run left behind: its bill is unknown."""
 UNWRITTEN = "ended, and its outcome could not be written down"
-"""The error of a call that neither record has the end of, though its process went on."""
+"""The error of a call whose outcome neither record has, though its process went on."""
 ATTACHMENT = "attachment://"
 ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
 """Headers with the id of a request, in the order in which Inspect looks for them."""
 OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
-"""The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
+"""The header that a provider sends, by the first part of a model's name; default: the first one."""
 NOTHING: Json = {}
-SYSTEMS = f"{PODIUM}/"  # begins the name of a model that is a system
+SYSTEMS = f"{PODIUM}/"  # prefix of the name of a model that is a system
 Place = tuple[Phase, str | None]
 """Phase, and name of the innermost workflow step."""
 ROOT: Place = ("solve", None)
@@ -236,13 +236,13 @@ class CallEvent:
     phase: Phase
     step: str | None
     role: str
-    """Worker name, `conductor` or `grader`; the model's name where the call had no role."""
+    """Worker name, `conductor` or `grader`; the model's name if the call had no role."""
     model: str
     served_model: str | None
     usage: Usage | None
-    """None when the provider reported none, or one that cannot be."""
+    """None if the provider reported none, or an impossible one."""
     counted: Usage | None
-    """As Inspect counted it: what is in Inspect's totals."""
+    """As Inspect counted it in its totals."""
     cache: Cache
     pending: bool
     error: str | None
@@ -258,18 +258,18 @@ class CallEvent:
     max_tokens: int | None
     raw_usage: Json | None
     longest_s: float | None
-    """Of its whole sample, by a steady clock, where the log says."""
+    """Seconds of its whole sample, by a steady clock, if the log has them."""
     stated_s: float | None = None
-    """What a rehearsal worker takes, which is no machine's matter."""
+    """Seconds that a rehearsal worker states, independent of the machine."""
 
     @property
     def refused(self) -> bool:
-        """Say whether the provider refused the request for its length: nothing was generated."""
+        """Whether the provider refused the request for its length: nothing was generated."""
         return self.stop == LENGTH_REFUSED and not (self.usage and self.usage.output)
 
     @property
     def latency_s(self) -> float | None:
-        """Seconds from begin to end, waiting included; None when nobody knows."""
+        """Seconds from begin to end, waiting included; None if unknown."""
         if self.completed:
             return _steady(seconds_between(self.started, self.completed), self.longest_s)
         return self.working_s
@@ -282,25 +282,25 @@ def events_of(sample: Json) -> Iterator[CallEvent]:
 
 
 def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
-    """Return events without the tries over HTTP that failed and were followed by another."""
-    # Inspect writes an event for every try, all in the span of the call. What a call is without its
-    # journal: `last_attempts` of what is joined.
-    known = list(events)
-    if not any(one.error for one in known):
-        return known
-    last: dict[tuple[str | None, str, str], CallEvent] = {}
-    for one in known:
-        if not one.error or (one.span, one.role, one.model) not in last:
-            last[one.span, one.role, one.model] = one
+    """Return events without the HTTP tries that failed and were followed by another."""
+    # Inspect writes an event for every try, all in the span of the call. This is for logs without
+    # journals: `last_attempts` does the same for joined rows.
+    calls = list(events)
+    if not any(call.error for call in calls):
+        return calls
+    newest: dict[tuple[str | None, str, str], CallEvent] = {}
+    for call in calls:
+        if not call.error or (call.span, call.role, call.model) not in newest:
+            newest[call.span, call.role, call.model] = call
     return [
-        one
-        for one in known
-        if not one.error or not one.span or last[one.span, one.role, one.model] is one
+        call
+        for call in calls
+        if not call.error or not call.span or newest[call.span, call.role, call.model] is call
     ]
 
 
 def lost_in(sample: Json) -> Iterator[CallEvent]:
-    """Yield what is left of attempts that failed and were made again within the run."""
+    """Yield the remaining calls of attempts that failed and were repeated within the run."""
     # Inspect keeps only the events from such an attempt's last model call on.
     for failure in sample.get("error_retries") or ():
         yield from _calls(sample, failure.get("events") or [])
@@ -311,7 +311,7 @@ def _calls(sample: Json, events: list[Json]) -> Iterator[CallEvent]:
     places = _places(events)
     for event in events:
         if event["event"] == "model" and (stopped or not event.get("pending")):
-            if event["model"].startswith(SYSTEMS):  # whose workers' calls are events of their own
+            if event["model"].startswith(SYSTEMS):  # its workers' calls are separate events
                 continue
             yield _call(event, places.get(event.get("span_id"), ROOT), sample)
 
@@ -350,57 +350,55 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
 
 
 def _raw(event: Json, output: Json) -> Raw | None:
-    """Return the provider's own usage; what an error was answered with has none."""
+    """Return the provider's raw usage; an error response has none."""
     call: Json = event.get("call") or NOTHING
     return None if call.get("error") else raw_usage(call.get("response"), output.get("metadata"))
 
 
 def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
-    """Yield one id for each HTTP response: its provider's own, where a gateway has added others."""
-    # Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response:
-    # what does not come later in it than the id before, or has another status, is of the next
-    # response.
-    own = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
-    one: Json | None = None
+    """Yield one id for each HTTP response: its provider's, if a gateway has added others."""
+    # Inspect lists the ids of each response in the order of `ID_HEADERS`: an id that is not later
+    # than the previous one, or has another status, belongs to the next response.
+    own_header = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
+    response: Json | None = None
     place = -1
     for id in ids:
         header = id.get("header")
         here = ID_HEADERS.index(header) if header in ID_HEADERS else -1
-        if one is not None and (here <= place or id.get("status") != one.get("status")):
-            yield one
-            one = None
-        if one is None or header == own:
-            one = id
+        if response is not None and (here <= place or id.get("status") != response.get("status")):
+            yield response
+            response = None
+        if response is None or header == own_header:
+            response = id
         place = here
-    if one is not None:
-        yield one
+    if response is not None:
+        yield response
 
 
 def attached(text: str, sample: Json) -> str:
-    """Return a text that Inspect may have put among the sample's attachments."""
+    """Return a text that Inspect may have moved to the sample's attachments."""
     if not text.startswith(ATTACHMENT):
         return text
     return (sample.get("attachments") or NOTHING).get(text.removeprefix(ATTACHMENT), text)
 
 
 def _places(events: Iterable[Json]) -> dict[str | None, Place]:
-    """Return where the spans of a sample lie: Inspect's `event_tree`, without building it."""
-    # A span whose beginning an interrupted sample has lost is nowhere: what it held lies at the
-    # root.
-    known: dict[str | None, Place] = {}
+    """Return the places of a sample's spans: Inspect's `event_tree`, without building it."""
+    # If an interrupted sample has lost the beginning of a span, its content belongs to the root.
+    places: dict[str | None, Place] = {}
     for event in events:
         if event["event"] == "span_begin":
-            phase, step = known.get(event.get("parent_id"), ROOT)
+            phase, step = places.get(event.get("parent_id"), ROOT)
             is_step = event.get("type") == "workflow_step"
             inner: Phase = "score" if event["name"] == "scorers" else phase
             if is_step and event["name"].startswith(f"{ENVIRONMENT}: "):
                 inner = ENVIRONMENT
-            known[event["id"]] = inner, event["name"] if is_step else step
-    return known
+            places[event["id"]] = inner, event["name"] if is_step else step
+    return places
 
 
 def score_in(sample: Json) -> Json:
-    """Return what podium's scorer wrote of a sample; empty where it wrote nothing."""
+    """Return the score that podium's scorer wrote of a sample; empty if it wrote none."""
     return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
 
 
@@ -422,28 +420,28 @@ def shape_in(sample: Json) -> Json:
 
 
 def answer_in(sample: Json) -> str:
-    """Return a sample's answer, also where Inspect made its output of a killed process's calls."""
+    """Return a sample's answer, even if Inspect made its output from a killed process's calls."""
     output: Json = sample.get("output") or NOTHING
-    said = output.get("completion") or ""
-    return said if output.get("model") == PODIUM else shape_in(sample).get(ANSWER, said)
+    completion = output.get("completion") or ""
+    return completion if output.get("model") == PODIUM else shape_in(sample).get(ANSWER, completion)
 
 
 def solver_seconds(sample: Json) -> float | None:
-    """Return how long the solvers took; None for a sample that did not get through them."""
-    # Podium's own measure comes first, by a clock that nobody sets; it is unknown where replies
-    # were read from the store. Older logs have only times of day: what is longer than the whole
-    # sample, by Inspect's steady clock, is a clock that was set.
+    """Return the solvers' duration, in seconds; None for a sample that did not complete them."""
+    # Podium's measure, by a steady clock, comes first; it is unknown if replies were read from the
+    # store. Older logs have only times of day: if these give more than the whole sample took by
+    # Inspect's steady clock, the system clock was changed.
     if SECONDS in (shape := shape_in(sample)):
         return shape[SECONDS]
     return _steady(_solver_span(sample), sample.get("total_time"))
 
 
 SLACK_S = 1.0
-"""By how much two clocks may differ over a sample."""
+"""Permitted difference of two clocks over a sample, in seconds."""
 
 
 def _steady(seconds: float | None, longest: float | None) -> float | None:
-    """Return a difference of two times of day; None where the clock was set in between."""
+    """Return a difference of two times of day; None if the clock was changed in between."""
     if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
         return None
     return seconds
@@ -452,14 +450,14 @@ def _steady(seconds: float | None, longest: float | None) -> float | None:
 def _solver_span(sample: Json) -> float | None:
     events: list[Json] = sample.get("events") or []
     places = _places(events)
-    begun: dict[str, str] = {}
+    starts: dict[str, str] = {}
     for event in events:
         kind = event["event"]
         if kind == "span_begin" and event["name"] == "solvers":
             if event.get("parent_id") not in places:
-                begun[event["id"]] = event["timestamp"]
-        elif kind == "span_end" and event["id"] in begun:
-            return seconds_between(begun[event["id"]], event["timestamp"])
+                starts[event["id"]] = event["timestamp"]
+        elif kind == "span_end" and event["id"] in starts:
+            return seconds_between(starts[event["id"]], event["timestamp"])
     return None
 
 
@@ -474,16 +472,16 @@ INSPECTS = re.compile(
     r"|_journal/(?:start|results)\.json|_journal/(?:summaries|config_updates)/\d+\.json",
     re.DOTALL,
 )
-"""What Inspect calls the members of a log."""
+"""Inspect's names of a log's members."""
 UTF_8 = 0x800
-"""The flag by which an archive says how a member's name is encoded."""
+"""The archive flag that marks a member's name as UTF-8."""
 CLOSE = 1e-9
-"""Means are sums of floats, in one order or another."""
+"""Tolerance for means, as floats may be summed in another order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """One thing that is wrong with an archive; `grave` where readers differ in what they see."""
+    """One fault of an archive; `grave` if readers differ in what they see."""
 
     where: str
     said: str
@@ -491,17 +489,17 @@ class Oddity:
 
 
 def oddities(log: RawLog) -> Iterator[Oddity]:
-    """Yield what is wrong with the members of an archive, by their names."""
-    # Copies of a sample that readers pass over are judged by what they hold: `RawLog.superseded`.
+    """Yield the faults of an archive's members, by their names."""
+    # Superseded copies of a sample are judged by their content: `RawLog.superseded`.
     members: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
-    for one in log.zip.infolist():
-        members[one.filename].append(one)
+    for member in log.zip.infolist():
+        members[member.filename].append(member)
     for name, copies in members.items():
-        alike = len(copies) > 1 and len({_bytes(log, one) for one in copies}) == 1
+        alike = len(copies) > 1 and len({_bytes(log, copy) for copy in copies}) == 1
         if alike or (len(copies) > 1 and not name.startswith(SAMPLES)):
-            how = ", always the same" if alike else ": readers take different ones"
-            said = f"it stands in the archive {len(copies)} times{how}"
-            yield Oddity(name, said, grave=not alike)
+            difference = ", always the same" if alike else ": readers take different ones"
+            message = f"it stands in the archive {len(copies)} times{difference}"
+            yield Oddity(name, message, grave=not alike)
         if any(map(_is_read_differently, copies)):
             yield Oddity(name, "readers do not agree on its name")
         if not INSPECTS.fullmatch(name):
@@ -516,13 +514,13 @@ def _bytes(log: RawLog, member: zipfile.ZipInfo) -> bytes | None:
 
 
 def _is_read_differently(member: zipfile.ZipInfo) -> bool:
-    """Say whether Python reads a member's name otherwise than Inspect, which takes it as UTF-8."""
+    """Return whether Python reads a member's name differently from Inspect, which assumes UTF-8."""
     name = member.orig_filename
     return name != member.filename or not (name.isascii() or member.flag_bits & UTF_8)
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
-    """Return a member's JSON; None where it cannot be had. Unlike orjson this takes a NaN."""
+    """Return a member's JSON; None if it cannot be read. Unlike orjson this accepts NaN."""
     try:
         return json.loads(archive.read(member))
     except Exception:  # a damaged member may fail anywhere in zip, zstd or JSON
@@ -530,7 +528,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
 
 
 class SampleScore(NamedTuple):
-    """What a log's names, summaries and totals say again of a sample."""
+    """The facts of a sample that a log's names, summaries and totals repeat."""
 
     question: str
     epoch: int
@@ -538,12 +536,12 @@ class SampleScore(NamedTuple):
 
 
 def disagreements(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
-    """Yield where a log's names, summaries and totals are not those of its samples."""
-    named = Counter(f"{SAMPLES}{one.question}_epoch_{one.epoch}.json" for one in samples)
+    """Yield the places at which a log's names, summaries and totals differ from its samples."""
+    names = Counter(f"{SAMPLES}{sample.question}_epoch_{sample.epoch}.json" for sample in samples)
     here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
-    for name in sorted(here - named.keys()):
+    for name in sorted(here - names.keys()):
         yield Oddity(name, "it holds another sample than its name says")
-    for name, count in sorted(named.items()):
+    for name, count in sorted(names.items()):
         if count > 1:
             yield Oddity(name, f"{count} members hold this sample: readers take different ones")
     yield from _summaries(log, samples)
@@ -553,39 +551,39 @@ def disagreements(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddit
 def _summaries(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
-    found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
-    if not isinstance(found, list):
+    content: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
+    if not isinstance(content, list):
         yield Oddity("summaries.json", "it is no list of samples, or cannot be read")
         return
-    rows = cast(Sequence[Json], found)
-    listed = {(str(one["id"]), int(one["epoch"])): score_value(one) for one in rows}
+    rows = cast(Sequence[Json], content)
+    listed = {(str(row["id"]), int(row["epoch"])): score_value(row) for row in rows}
     for sample in samples:
         pair = (sample.question, sample.epoch)
-        where = f"sample {sample.question} epoch {sample.epoch}"
+        place = f"sample {sample.question} epoch {sample.epoch}"
         if pair not in listed:
-            yield Oddity(where, "the log's summaries lack it")
+            yield Oddity(place, "the log's summaries lack it")
         elif listed[pair] != sample.score:
-            yield Oddity(where, f"its summary says {listed[pair]}, the sample {sample.score}")
-    for question, epoch in sorted(listed.keys() - {(one.question, one.epoch) for one in samples}):
+            yield Oddity(place, f"its summary says {listed[pair]}, the sample {sample.score}")
+    for question, epoch in sorted(listed.keys() - {(row.question, row.epoch) for row in samples}):
         yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
 
 
 def _totals(header: Json, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
     results: Json = header.get("results") or NOTHING
-    asked = results.get("total_samples")
-    if header.get("status") == "success" and asked is not None and asked != len(samples):
-        yield Oddity("header", f"it says {asked} samples, and {len(samples)} are here")
-    found = _stated(results)
-    graded = [one.score for one in samples if one.score is not None]
-    if found is None or len(graded) != len(samples) or not graded:
+    total = results.get("total_samples")
+    if header.get("status") == "success" and total is not None and total != len(samples):
+        yield Oddity("header", f"it says {total} samples, and {len(samples)} are here")
+    stated = _stated(results)
+    graded = [sample.score for sample in samples if sample.score is not None]
+    if stated is None or len(graded) != len(samples) or not graded:
         return
     by_question: dict[str, list[float]] = defaultdict(list)
-    for one in samples:
-        by_question[one.question].append(one.score or 0.0)
+    for sample in samples:
+        by_question[sample.question].append(sample.score or 0.0)
     means = [sum(some) / len(some) for some in by_question.values()]
     mean = sum(means) / len(means)
-    if abs(mean - found) > CLOSE:
-        yield Oddity("header", f"it says mean {found:.4f}, the samples {mean:.4f}")
+    if abs(mean - stated) > CLOSE:
+        yield Oddity("header", f"it says mean {stated:.4f}, the samples {mean:.4f}")
 
 
 def _stated(results: Json) -> float | None:

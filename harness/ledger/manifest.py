@@ -1,6 +1,6 @@
 """MANIFEST.json: what a run's directory held when the run ended, and one digest over all of it.
 
-Covered is what `podium run` writes and later commands read. The root is a Merkle root (RFC 6962,
+It covers what `podium run` writes and later commands read. The root is a Merkle root (RFC 6962,
 section 2.1): first the head (versions, books, history), then each file by path, each log followed
 by its samples, so that a log that is shared in part, or redacted, can be checked sample by sample.
 """
@@ -38,9 +38,9 @@ def leaf(data: bytes) -> bytes:
     return hashlib.sha256(b"\x00" + data).digest()
 
 
-def node(left: bytes, right: bytes) -> bytes:
+def node(left_digest: bytes, right_digest: bytes) -> bytes:
     """Return the digest of an inner node over the digests of its two halves."""
-    return hashlib.sha256(b"\x01" + left + right).digest()
+    return hashlib.sha256(b"\x01" + left_digest + right_digest).digest()
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
@@ -49,7 +49,7 @@ def root(leaves: Sequence[bytes]) -> bytes:
     # the right: the same tree as pairing neighbours level by level and lifting the odd one.
     level = list(leaves)
     while len(level) > 1:
-        paired = [node(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
+        paired = [node(*level[index : index + 2]) for index in range(0, len(level) - 1, 2)]
         level = [*paired, level[-1]] if len(level) % 2 else paired
     return level[0] if level else EMPTY_ROOT
 
@@ -61,7 +61,7 @@ RECORDS = ("experiment.json", "openings.jsonl", "agreed.jsonl", "oracle/*.json",
 """What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
 
 OWN = ("MANIFEST.json", "MANIFEST.sig", "MANIFEST.tsr", "MANIFEST.tsq", "verify.py")
-"""What stands for the manifest itself, and the program that makes a table again without podium."""
+"""The manifest's files, and the program that makes a table again without podium."""
 
 LATER_FILES = re.compile(
     r"(?:.*/)?(?:logs\.json|eval-set\.json|\.eval-set-id)"
@@ -73,13 +73,13 @@ figures again (I13)."""
 OF_SHARDS = (PLAN, "leases.jsonl")
 BESIDE_SHARDS = ("lease-server.json",)
 OF_A_SHARD = {FIGURES, "outcome.json"}
-"""What a process leaves that may go: figures are made again, and how it ended the logs tell."""
+"""A process's files that may be deleted: figures are made again, and the logs tell how it ended."""
 
 ABOUT = ("suite", "suite_version", "data_revision")
 
 SAMPLES = "samples/"
 DEEP = 3
-"""Levels of a record that are told apart: an experiment's entries, each by its fields."""
+"""Levels at which a record is split into parts: an experiment's entries, each by its fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +95,10 @@ class FileEntry:
     """Lines of a journal, samples of a log; None where it could not be read."""
     last: str | None = None
     faults: tuple[str, ...] = ()
-    """What was wrong with a journal's chain already when it was taken in."""
+    """Faults that a journal's chain had already when the manifest was made."""
     samples: tuple[tuple[str, str], ...] = ()
-    """A log's samples in file order: member, sha256 of its bytes unpacked. Of a record in JSON, its
-    parts by name, so that one that took something in is told from one that was changed."""
+    """A log's samples in file order: member, sha256 of its bytes unpacked. For a JSON record its
+    parts by name, which tell an addition from a change."""
     rest: str | None = None
     about: Mapping[str, str] = field(default_factory=dict[str, str])
     link: bool = False
@@ -114,41 +114,40 @@ class FileEntry:
     def leaves(self) -> Iterator[bytes]:
         """Yield what the tree holds of the file: itself, then each sample, in file order."""
         yield canonical(self.facts())
-        yield from (canonical([self.path, *one]) for one in self.samples)
+        yield from (canonical([self.path, *sample]) for sample in self.samples)
 
 
 def covered(log_dir: Path) -> dict[str, FileKind]:
     """Return the files that a manifest is about, in the order of their paths."""
-    patterns: dict[str, FileKind] = {f"**/{one}": "record" for one in RECORDS}
+    patterns: dict[str, FileKind] = {f"**/{record}": "record" for record in RECORDS}
     patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
-    found: dict[Path, FileKind] = {}
+    kinds: dict[Path, FileKind] = {}
     for pattern, kind in patterns.items():
         for path in outside_shards(log_dir, log_dir.glob(pattern)):
-            found[path] = kind
+            kinds[path] = kind
     if shards := shard_dirs(log_dir):
-        kept = (*(one / FILE for one in shards), *(log_dir / name for name in OF_SHARDS))
-        for path in kept:
-            found[path] = "record"
-    # A pipe in the place of a file would be waited for, and a device has no end.
+        shard_files = (*(shard / FILE for shard in shards), *(log_dir / name for name in OF_SHARDS))
+        for path in shard_files:
+            kinds[path] = "record"
+    # Reading a pipe could block for ever, and a device has no end.
     return {
-        path.relative_to(log_dir).as_posix(): found[path]
-        for path in sorted(found)
+        path.relative_to(log_dir).as_posix(): kinds[path]
+        for path in sorted(kinds)
         if path.is_file()
     }
 
 
 def uncovered(log_dir: Path) -> list[str]:
     """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
-    # The manifest, its signature and its stamp are left out: `OWN` names them, and `podium` checks
-    # them itself. So is the store of replies that no log has yet: a run that finishes leaves none.
+    # Leaves out `OWN`, which `podium` checks, and the store, which a run that finishes removes.
     shards = shard_dirs(log_dir)
     files = (path for path in log_dir.rglob("*") if path.is_symlink() or not path.is_dir())
-    names = (one.relative_to(log_dir).as_posix() for one in outside_shards(log_dir, files))
-    kept = (path for path in names if not path.startswith(f"{STORE}/"))
-    outside = {*kept} - covered(log_dir).keys() - {*OWN, *(BESIDE_SHARDS if shards else ())}
+    names = (path.relative_to(log_dir).as_posix() for path in outside_shards(log_dir, files))
+    paths = (path for path in names if not path.startswith(f"{STORE}/"))
+    outside = {*paths} - covered(log_dir).keys() - {*OWN, *(BESIDE_SHARDS if shards else ())}
     for shard in shards:
-        rest = {*uncovered(shard)} - OF_A_SHARD
-        outside |= {f"{SHARDS}/{shard.name}/{path}" for path in rest}
+        shard_files = {*uncovered(shard)} - OF_A_SHARD
+        outside |= {f"{SHARDS}/{shard.name}/{path}" for path in shard_files}
     return sorted(outside, key=lambda path: (path.startswith("."), path))
 
 
@@ -167,19 +166,19 @@ def beside(log_dir: Path) -> list[str]:
 def is_link(log_dir: Path, path: str) -> bool:
     """Say whether a file below a directory, or a folder on the way to it, is a symbolic link."""
     places = (log_dir / path, *(log_dir / path).parents)
-    return any(one.is_symlink() for one in places if log_dir in one.parents)
+    return any(place.is_symlink() for place in places if log_dir in place.parents)
 
 
-def file_digest(path: Path, first: int | None = None) -> str:
+def file_digest(path: Path, size: int | None = None) -> str:
     """Return the sha256 of a file, or of its first bytes only."""
     with path.open("rb") as file:
-        if first is None:
+        if size is None:
             return hashlib.file_digest(file, "sha256").hexdigest()
-        found = hashlib.sha256()
-        while first > 0 and (part := file.read(min(first, 1 << 20))):
-            found.update(part)
-            first -= len(part)
-        return found.hexdigest()
+        digest = hashlib.sha256()
+        while size > 0 and (chunk := file.read(min(size, 1 << 20))):
+            digest.update(chunk)
+            size -= len(chunk)
+        return digest.hexdigest()
 
 
 def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
@@ -192,7 +191,7 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
         return plain
     if kind == "journal":
         chain = read_chain(file)
-        faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
+        faults = tuple(f"line {fault.line}: {fault.kind}: {fault.said}" for fault in chain.faults)
         return replace(plain, rows=chain.lines, last=chain.last, faults=faults)
     if file.name == FILE:
         return replace(plain, last=_root_of(file))
@@ -202,7 +201,7 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
 
 
 def _root_of(file: Path) -> str | None:
-    """Return what a shard's manifest says of itself; verifying the shard says whether it holds."""
+    """Return the root that a shard's manifest states; only verifying the shard checks it."""
     try:
         return read_manifest(file).root
     except UserError:
@@ -211,16 +210,16 @@ def _root_of(file: Path) -> str | None:
 
 def _parts(file: Path) -> tuple[tuple[str, str], ...]:
     try:
-        parts = dict(_named("", json.loads(file.read_bytes()), DEEP))
-        texts = [(name, canonical(parts[name])) for name in sorted(parts)]
+        values = dict(_named("", json.loads(file.read_bytes()), DEEP))
+        texts = [(name, canonical(values[name])) for name in sorted(values)]
     except (OSError, ValueError, RecursionError):
         return ()
     return tuple((name, hashlib.sha256(text).hexdigest()) for name, text in texts)
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
-    """Yield what lies in a JSON value, by its path; entries of an experiment go by their names."""
-    # What is empty holds nothing that could be changed later, only added to.
+    """Yield the parts of a JSON value with their paths; an experiment's entries go by name."""
+    # An empty value can only be added to, not changed.
     if not levels or not isinstance(value, dict | list):
         yield name, value
         return
@@ -228,30 +227,31 @@ def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]
         inside = cast(Mapping[str, object], value)
     else:
         rows = cast(Sequence[object], value)
-        inside = {_row_name(at, row): row for at, row in enumerate(rows)}
-    for key, one in inside.items():
-        yield from _named(f"{name}/{key}" if name else key, one, levels - 1)
+        inside = {_row_name(index, row): row for index, row in enumerate(rows)}
+    for key, child in inside.items():
+        yield from _named(f"{name}/{key}" if name else key, child, levels - 1)
 
 
-def _row_name(at: int, row: object) -> str:
+def _row_name(index: int, row: object) -> str:
     if not isinstance(row, dict):
-        return str(at)
-    known = cast(Mapping[str, object], row)
-    told = (str(known.get(name) or "") for name in ("suite", "system", "part"))
-    return " ".join(told).rstrip() or str(at)
+        return str(index)
+    fields = cast(Mapping[str, object], row)
+    labels = (str(fields.get(name) or "") for name in ("suite", "system", "part"))
+    return " ".join(labels).rstrip() or str(index)
 
 
 def _read_log(file: Path, plain: FileEntry) -> FileEntry:
     try:
         with open_log(file) as log:
-            members = [(one.filename, _member_digest(log.zip, one)) for one in log.zip.infolist()]
+            infos = log.zip.infolist()
+            members = [(info.filename, _member_digest(log.zip, info)) for info in infos]
             about = _about(log.header)
     except UserError:
         return plain
-    samples = tuple(one for one in members if one[0].startswith(SAMPLES))
-    others = [[*one] for one in members if not one[0].startswith(SAMPLES)]
-    rest = hashlib.sha256(canonical(others)).hexdigest()
-    return replace(plain, rows=len(samples), samples=samples, rest=rest, about=about)
+    samples = tuple(member for member in members if member[0].startswith(SAMPLES))
+    other_members = [[*member] for member in members if not member[0].startswith(SAMPLES)]
+    rest_digest = hashlib.sha256(canonical(other_members)).hexdigest()
+    return replace(plain, rows=len(samples), samples=samples, rest=rest_digest, about=about)
 
 
 def _member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
@@ -266,12 +266,12 @@ def _about(header: Mapping[str, Any]) -> dict[str, str]:
     ran = _table(header, "eval")
     facts = _table(_table(ran, "metadata"), PODIUM)
     book = _table(facts, "prices")
-    found = {name: facts.get(name) for name in ABOUT}
-    found |= {"book": book.get("name"), "book_date": book.get("date")}
-    found |= {"book_sha256": book.get("sha256")}
-    found |= {"inspect": _table(ran, "packages").get("inspect_ai")}
-    found |= {"commit": _table(ran, "revision").get("commit")}
-    return {name: str(value) for name, value in found.items() if value}
+    values = {name: facts.get(name) for name in ABOUT}
+    values |= {"book": book.get("name"), "book_date": book.get("date")}
+    values |= {"book_sha256": book.get("sha256")}
+    values |= {"inspect": _table(ran, "packages").get("inspect_ai")}
+    values |= {"commit": _table(ran, "revision").get("commit")}
+    return {name: str(value) for name, value in values.items() if value}
 
 
 def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
@@ -281,13 +281,13 @@ def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
             facts = _table(_table(_table(log.header, "eval"), "metadata"), PODIUM)
     except UserError:
         return None
-    kept = _table(facts, "originals")
-    return tuple((name, str(kept[name])) for name in kept) if facts.get("redacted") else None
+    digests = _table(facts, "originals")
+    return tuple((name, str(digests[name])) for name in digests) if facts.get("redacted") else None
 
 
 def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found: object = data.get(name)
-    return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
+    value: object = data.get(name)
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else EMPTY
 
 
 FILE, SIGNATURE, STAMP, QUERY, WITNESS = OWN
@@ -300,7 +300,7 @@ ORDER = "head, then files by path, each log followed by its samples in file orde
 
 @dataclass(frozen=True, slots=True)
 class EarlierRoot:
-    """A manifest that stood here before this one."""
+    """An earlier manifest of the same directory."""
 
     root: str
     """Empty when it did not match itself."""
@@ -308,22 +308,22 @@ class EarlierRoot:
     files: int
     leaves: int
     changed: tuple[str, ...] = ()
-    """What this one had and its successor has no more, or has otherwise: not merely grown."""
+    """Files of this one that its successor lacks, or has changed: not merely grown."""
     added: tuple[str, ...] = ()
     """Files of its successor that it lacks."""
     grown: tuple[str, ...] = ()
     """Files that go on where it ends, as a run that goes on makes them."""
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain values; what older manifests did not tell only where there is any."""
-        # The root of an older manifest stays what it was.
+        """Return it as plain values; fields that older manifests lack only if not empty."""
+        # So the root of an older manifest does not change.
         return {name: value for name, value in asdict(self).items() if value or name not in LATER}
 
     def __str__(self) -> str:
-        said = f"root {self.root or 'none'} of {self.written or 'an unknown time'}"
+        heading = f"root {self.root or 'none'} of {self.written or 'an unknown time'}"
         changes = (("changed or gone", self.changed), ("added", self.added), ("grown", self.grown))
-        return f"{said}: " + "; ".join(
-            f"{pluralise(len(names), 'file')} {what} since" for what, names in changes if names
+        return f"{heading}: " + "; ".join(
+            f"{pluralise(len(names), 'file')} {change} since" for change, names in changes if names
         )
 
 
@@ -331,8 +331,7 @@ LATER = ("added", "grown")
 GROWS = re.compile(
     r"(?:limit|box|train_calls|train_on|overflows)|(?:epochs|suite_versions|images)/.*"
 )
-"""Parts of an experiment's record that a run which goes on, or is graded again, may change: what
-was asked, and by which version it was graded, the logs say for themselves."""
+"""Parts of an experiment's record that a resumed or regraded run may change; logs have them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,32 +353,32 @@ class Manifest:
     @property
     def of_run(self) -> tuple[FileEntry, ...]:
         """The files that the run wrote."""
-        return tuple(one for one in self.files if one.kind != "beside")
+        return tuple(entry for entry in self.files if entry.kind != "beside")
 
     def head(self) -> dict[str, Any]:
-        """Return what the first leaf says: all but the files and the root."""
+        """Return the first leaf's content: all but the files and the root."""
         names = ("schema", "podium", "inspect", "order", "written")
         return {name: getattr(self, name) for name in names} | {
-            "books": [dict(one) for one in self.books],
-            "suites": [dict(one) for one in self.suites],
-            "history": [one.facts() for one in self.history],
+            "books": [dict(book) for book in self.books],
+            "suites": [dict(suite) for suite in self.suites],
+            "history": [earlier.facts() for earlier in self.history],
         }
 
     def leaves(self) -> list[bytes]:
         """Return the digests of all leaves, in the declared order."""
-        parts = [canonical(self.head())]
-        parts += (part for entry in self.files for part in entry.leaves())
-        return [leaf(part) for part in parts]
+        leaf_data = [canonical(self.head())]
+        leaf_data += (data for entry in self.files for data in entry.leaves())
+        return [leaf(data) for data in leaf_data]
 
     def computed(self) -> str:
         """Return the root as it follows from the rest."""
         return root(self.leaves()).hex()
 
     def as_bytes(self) -> bytes:
-        """Return the file's one form: a line to a sample."""
+        """Return the file's canonical form, with one line per sample."""
         files = [
-            {**one.facts(), "samples": [f"{digest}  {name}" for name, digest in one.samples]}
-            for one in self.files
+            {**entry.facts(), "samples": [f"{digest}  {name}" for name, digest in entry.samples]}
+            for entry in self.files
         ]
         data = {**self.head(), "files": files, "root": self.root}
         return json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -389,30 +388,29 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
-    """Write what a directory holds now; a manifest that still says so is left as it is."""
-    # The manifest that stood here before goes into the history, with what was changed since then
-    # apart from files that were added and journals that have grown.
-    before, damaged = _before(log_dir)
+    """Write a directory's manifest, unless its present one still matches the files."""
+    # The history gets the earlier manifest, with the files that were changed, added or grown since.
+    previous, damaged = _before(log_dir)
     heed_private(log_dir.glob("**/*.eval"))
-    known = {one.path: one for one in before.of_run} if before else {}
-    made: list[FileEntry] = []
+    previous_entries = {file.path: file for file in previous.of_run} if previous else {}
+    entries: list[FileEntry] = []
     for path, kind in covered(log_dir).items():
-        entry = known.get(path)
+        entry = previous_entries.get(path)
         if not entry or entry.kind != kind or file_digest(log_dir / path) != entry.sha256:
             entry = read_entry(log_dir, path, kind)  # else it is not unpacked again
-        made.append(entry)
-    same = before is not None and before.of_run == tuple(made) and not damaged
-    if before is not None and same and not anew:
-        return before
+        entries.append(entry)
+    same = previous is not None and previous.of_run == tuple(entries) and not damaged
+    if previous is not None and same and not anew:
+        return previous
     replace_file(log_dir / WITNESS, WITNESS_SOURCE.read_bytes())
     regular = (path for path in (WITNESS, *beside(log_dir)) if (log_dir / path).is_file())
-    others = [read_entry(log_dir, path, "beside") for path in regular]
-    files = tuple(sorted((*made, *others), key=lambda one: one.path))
-    if before is not None and before.files == files and not damaged:
-        return before
-    history = before.history if before else ()
-    if before is not None:
-        history += (_earlier(before, log_dir, made),)
+    extra_entries = [read_entry(log_dir, path, "beside") for path in regular]
+    files = tuple(sorted((*entries, *extra_entries), key=lambda file: file.path))
+    if previous is not None and previous.files == files and not damaged:
+        return previous
+    history = previous.history if previous else ()
+    if previous is not None:
+        history += (_earlier(previous, log_dir, entries),)
     if damaged:
         history += (EarlierRoot("", "", 0, 0, (damaged,)),)
     manifest = Manifest(
@@ -430,55 +428,55 @@ def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return a manifest as it stands, true or not; UserError when it is none."""
+    """Return a manifest without checking it; UserError if the file is no manifest."""
     try:
         content = read_limited(path, DOCUMENT)
         data = parse_json(content)
         if b"\\ud" in content.lower():  # half a character has no bytes, and so no digest
             json.dumps(data, ensure_ascii=False).encode()
-        for one in data["files"]:
-            one["size"] = one.pop("bytes")
-            one["samples"] = [tuple(reversed(line.split("  ", 1))) for line in one["samples"]]
+        for entry in data["files"]:
+            entry["size"] = entry.pop("bytes")
+            entry["samples"] = [tuple(reversed(line.split("  ", 1))) for line in entry["samples"]]
         return _FILE.validate_python(data)
     except FileNotFoundError as error:
         raise UserError(f"There is no {path}; `podium manifest write` makes one.") from error
     except ValidationError as error:
-        where, said = first_fault(error)
-        raise UserError(f"{path} is no manifest (field {where}: {said}).") from error
+        field_path, message = first_fault(error)
+        raise UserError(f"{path} is no manifest (field {field_path}: {message}).") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is no manifest, or was cut short; restore it.") from error
 
 
 def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[str, ...]:
     """Return which files are gone or changed; files that only grew at their end are left out."""
-    here = {one.path: one for one in new}
-    said: list[str] = []
-    for one in old:
-        now = here.get(one.path)
+    here = {entry.path: entry for entry in new}
+    lines: list[str] = []
+    for entry in old:
+        now = here.get(entry.path)
         if now is None:
-            said.append(f"{one.path}: gone (it was sha256 {one.sha256})")
-        elif now.sha256 != one.sha256 and not is_expected(log_dir, one, now):
-            parts = ", ".join(changed_parts(one, now))
-            what = f"{parts} changed" if parts else "changed"
-            said.append(f"{one.path}: {what} (it was sha256 {one.sha256})")
-    return tuple(said)
+            lines.append(f"{entry.path}: gone (it was sha256 {entry.sha256})")
+        elif now.sha256 != entry.sha256 and not is_expected(log_dir, entry, now):
+            names = ", ".join(changed_parts(entry, now))
+            change = f"{names} changed" if names else "changed"
+            lines.append(f"{entry.path}: {change} (it was sha256 {entry.sha256})")
+    return tuple(lines)
 
 
 def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
-    """Return the parts of a record in JSON that are gone or others than may be raised."""
+    """Return the parts of a JSON record that are gone or changed, except those that may change."""
     if old.kind != "record":
         return ()
     here = dict(now.samples)
-    parts = (name for name, digest in old.samples if here.get(name) != digest)
-    return tuple(name for name in parts if not GROWS.fullmatch(name))
+    names = (name for name, digest in old.samples if here.get(name) != digest)
+    return tuple(name for name in names if not GROWS.fullmatch(name))
 
 
 def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
     """Say whether a file differs as a run makes it differ."""
-    # Journals and openings grow at their end; an experiment takes in more systems, an oracle more
-    # plans. Of what older manifests say of those two, nothing tells that from a change.
+    # Journals and openings grow at their end; an experiment adds systems, an oracle adds plans. The
+    # entries of older manifests cannot tell such an addition from a change.
     if now.path.endswith(f"/{FILE}"):  # of a shard, which names those that it replaces
-        return any(one.root == old.last for one in read_manifest(log_dir / now.path).history)
+        return any(entry.root == old.last for entry in read_manifest(log_dir / now.path).history)
     if now.path.endswith(".json"):
         return not changed_parts(old, now) and bool(now.samples)
     return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256
@@ -490,24 +488,24 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
         return None, ""
     regular_size(path)
     try:
-        found = read_manifest(path)
+        manifest = read_manifest(path)
     except UserError:
-        found = None
-    if found is not None and found.computed() == found.root:
-        return found, ""
+        manifest = None
+    if manifest is not None and manifest.computed() == manifest.root:
+        return manifest, ""
     return None, f"{FILE}: did not match itself (sha256 {file_digest(path)}) and was replaced"
 
 
-def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
-    known = {one.path: one for one in before.of_run}
-    pairs = [(known[one.path], one) for one in files if one.path in known]
+def _earlier(previous: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
+    by_path = {entry.path: entry for entry in previous.of_run}
+    pairs = [(by_path[entry.path], entry) for entry in files if entry.path in by_path]
     return EarlierRoot(
-        root=before.root,
-        written=before.written,
-        files=len(before.files),
-        leaves=1 + sum(1 + len(one.samples) for one in before.files),
-        changed=changed(log_dir, before.of_run, files),
-        added=tuple(one.path for one in files if one.path not in known),
+        root=previous.root,
+        written=previous.written,
+        files=len(previous.files),
+        leaves=1 + sum(1 + len(entry.samples) for entry in previous.files),
+        changed=changed(log_dir, previous.of_run, files),
+        added=tuple(entry.path for entry in files if entry.path not in by_path),
         grown=tuple(
             now.path
             for old, now in pairs
@@ -517,5 +515,5 @@ def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> Ear
 
 
 def _distinct(files: Iterable[FileEntry], names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
-    found = {tuple(one.about.get(name, "") for name in names) for one in files if one.about}
-    return tuple(dict(zip(names, row, strict=True)) for row in sorted(found) if any(row))
+    rows = {tuple(entry.about.get(name, "") for name in names) for entry in files if entry.about}
+    return tuple(dict(zip(names, row, strict=True)) for row in sorted(rows) if any(row))

@@ -17,7 +17,7 @@ from podium.harness.records import CONDUCTOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRow:
-    """One question put to one system; schema.md says what each column means."""
+    """One question put to one system; schema.md documents each column."""
 
     task: str
     suite: str
@@ -77,38 +77,38 @@ class QueryRow:
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
 ANSWERING: tuple[Scope, ...] = ("inference", "serving")
-"""Scopes of calls that make an answer; a query has those of one of them."""
+"""Scopes of calls that make an answer; a query has calls of one of them."""
 OF_QUERIES = (*ANSWERING, "scoring", "environment")
 
 Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
-    """Return the queries of one run, sorted; `answers` may name a pair again: the last counts."""
+    """Return the queries of one run, sorted; if `answers` repeats a pair, the last one counts."""
     # Rows outside a question (training) belong to no query.
-    last = {_pair(one.header, one): one for one in answers}
-    groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
+    newest = {_pair(answer.header, answer): answer for answer in answers}
+    groups: dict[Pair, list[Call]] = {pair: [] for pair in newest}
     for row in rows:
         if row.question and row.scope in OF_QUERIES:
             groups.setdefault(_pair(row, row), []).append(row)
     order = sorted(groups, key=lambda pair: (pair[0], pair[1], pair[3], pair[2]))
-    return [query_row(groups[pair], last.get(pair)) for pair in order]
+    return [query_row(groups[pair], newest.get(pair)) for pair in order]
 
 
-def answers_of(found: Gathered) -> list[AnswerRecord]:
-    """Return what was gathered of each answer, oldest log first: of a pair the last one counts."""
-    logged = (one for log in reversed(found.logs) for one in log.answers)
-    return [*logged, *(one.answer for one in queries_of(found, ()))]
+def answers_of(ledger: Gathered) -> list[AnswerRecord]:
+    """Return the records of all answers, oldest log first: the last one of a pair counts."""
+    logged = (answer for log in reversed(ledger.logs) for answer in log.answers)
+    return [*logged, *(query.answer for query in queries_of(ledger, ()))]
 
 
 def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
-    """Return the row of one query: all its calls, and what its newest log says of the answer."""
+    """Return the row of one query: all its calls, and the answer in its newest log."""
     solving, scoring, discarded = parted(rows, answer)
     replayed = any(
         row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
     )
     timed = None if replayed else answer
-    parts: dict[str, Any] = {
+    columns: dict[str, Any] = {
         **{name: getattr(answer, name) if answer else UNANSWERED.get(name) for name in SAID},
         **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
         **_figures(solving, scoring, discarded),
@@ -118,7 +118,7 @@ def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
         "logs": _names(row.log for row in rows),
         "journals": _names(row.journal for row in rows),
     }
-    return QueryRow(**parts)
+    return QueryRow(**columns)
 
 
 UNANSWERED: Mapping[str, Any] = {
@@ -131,35 +131,35 @@ SAID = (
     *("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan", "plan_sha256"),
     *UNANSWERED,
 )
-"""What a row has of its answer; what stands there without one is in `UNANSWERED`, or None."""
+"""Columns that a row takes from its answer; without one, they are as in `UNANSWERED`, or None."""
 
 
 def parted(
     rows: Sequence[Call], answer: AnswerRecord | None
 ) -> tuple[list[Call], list[Call], list[Call]]:
     """Return the calls that made the answer, those that graded it, and those of other attempts."""
-    # The answer's are those of the graded attempt, else of the newest sample.
-    asked = [row for row in rows if row.scope in ANSWERING]
-    solving = [row for row in asked if row.counted] if answer else asked
+    # The answer's calls are those of the graded attempt, else of the newest sample.
+    answering = [row for row in rows if row.scope in ANSWERING]
+    solving = [row for row in answering if row.counted] if answer else answering
     if answer and not solving:
-        solving = [row for row in asked if row.sample == answer.sample]
-    kept = {id(row) for row in solving}
+        solving = [row for row in answering if row.sample == answer.sample]
+    solving_ids = {id(row) for row in solving}
     scoring = [row for row in rows if row.scope == "scoring"]
-    return solving, scoring, [row for row in asked if id(row) not in kept]
+    return solving, scoring, [row for row in answering if id(row) not in solving_ids]
 
 
-def _pair(of: LogHeader | Call, asked: AnswerRecord | Call) -> Pair:
-    return of.suite, of.system, asked.question, asked.epoch
+def _pair(of: LogHeader | Call, query: AnswerRecord | Call) -> Pair:
+    return of.suite, of.system, query.question, query.epoch
 
 
-def _identity(of: LogHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
-    # What a run without a log was for, its task's name says (harness/run/lessons.py).
+def _identity(of: LogHeader | Call, query: AnswerRecord | Call) -> Mapping[str, Any]:
+    # Without a log, the task's name gives the run's purpose (harness/run/lessons.py).
     choosing = of.task.endswith("(selection)")
     return {
         **{name: getattr(of, name) for name in ("task", "suite", "system", "label")},
         "purpose": getattr(of, "purpose", "selection" if choosing else "eval"),
-        "question": asked.question,
-        "epoch": asked.epoch,
+        "question": query.question,
+        "epoch": query.epoch,
     }
 
 
@@ -206,5 +206,5 @@ def _figures(
     }
 
 
-def _names(found: Iterable[str | None]) -> str:
-    return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
+def _names(files: Iterable[str | None]) -> str:
+    return json.dumps(sorted({name for name in files if name}), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Which logs and journals are one run of a system, and everything that they say."""
+"""Which logs and journals are one run of a system, and all their content."""
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,21 +68,21 @@ class WorkerFacts(BaseModel):
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Arguments of the provider, e.g. `reasoning_enabled`: identity too."""
     not_auditable: str = ""
-    """Why nothing tells the dollars of its calls; empty where tokens and a price do."""
+    """Why the dollars of its calls are unknown; empty if tokens and a price give them."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Config and provider arguments together: what makes two workers of one model differ."""
+        """Config and provider arguments: the differences between workers with the same model."""
         return {**self.config, **self.args}
 
     @cached_property
     def service(self) -> Service:
-        """How its provider was asked to serve it."""
+        """The service tier requested from its provider."""
         return service_tier(GenerateConfig.model_validate(self.config), self.args)
 
 
 class RunFacts(BaseModel):
-    """What the log header says about a run; written by `podium run`, never inferred."""
+    """The facts about a run in the log header; written by `podium run`, never inferred."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
@@ -92,13 +92,13 @@ class RunFacts(BaseModel):
     data_revision: str
     dates: str
     paper: str = ""
-    """Of the suite, by its card; empty in logs that are older than this."""
+    """The suite's paper, by its card; empty in logs older than this field."""
     publishable: bool
     split: str
     prompt: Prompt = OFFICIAL
-    """How the questions were put; logs that do not say are older than the choice."""
+    """How the questions were put; logs without it are older than the choice."""
     overflows: Overflows = UNANSWERED
-    """What an answer came to whose request was too long; older logs do not say."""
+    """The result of an answer whose request was too long; older logs lack it."""
     system: str
     args: dict[str, Any]
     pool: str
@@ -115,21 +115,21 @@ class RunFacts(BaseModel):
     uses_targets: bool = False
     reference_allowed: bool = True
     order: int | None = None
-    """Place in which the run began its systems, from 1; None in logs older than the shuffle."""
+    """Place of the system in the run's order, from 1; None in logs older than the shuffle."""
     journal: int | None = None
-    """Set where every call of the log is in a journal too; None in logs older than journals."""
+    """Set if every call of the log is in a journal too; None in logs older than journals."""
     source: str = ""
-    """Of the system, by its manifest. This and the next three are empty in older logs, whose
+    """The system's source, by its manifest. This and the next three are empty in older logs, whose
     `notes` hold the deviations."""
     deviations: tuple[str, ...] = ()
     calls_expected: tuple[int, int] | None = None
-    """The least and the most worker calls of a question; None where nothing was promised."""
+    """Minimum and maximum worker calls of a question; None if the system declares none."""
     prompt_sha256: str = ""
-    """Of the system's own prompts; empty where it has none."""
+    """Digest of the system's own prompts; empty if it has none."""
     equal: str = ""
-    """What every system could use for one question, as `calls=9`; empty: each what it took."""
+    """Budget of every system for one question, as `calls=9`; empty: no common budget."""
     draws: Draws = FRESH
-    """Whether the run's systems shared draws; logs that do not say are older than sharing."""
+    """Whether the run's systems shared draws; logs without it are older than sharing."""
     headline: str = ""
     """The system that the run declared beforehand for its headline; empty for none."""
     gate_sha256: str = ""
@@ -141,34 +141,34 @@ class RunFacts(BaseModel):
 
     @property
     def plans_uncalled(self) -> bool:
-        """Whether a conductor's plans come without a call: by what it learnt in the run."""
+        """Whether a conductor plans without a call, by parameters learnt in the run."""
         return self.system.startswith(CONDUCTOR) and "learned" in self.args
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
-    """Return what a log says of its run; None for a foreign log, UserError for a newer one."""
+    """Return a log's facts about its run; None for a foreign log, UserError for a newer one."""
     return facts_in(log.eval.metadata, path)
 
 
 def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
-    """Return what `run_facts` does, of the metadata in a log's header."""
+    """Return the same as `run_facts`, from the metadata in a log's header."""
     stored: object = (metadata or {}).get(PODIUM)
     if not isinstance(stored, Mapping) or "system" not in stored:
         return None
     try:
         return RunFacts.model_validate(stored)
     except ValidationError as error:
-        field, said = first_fault(error)
+        field, message = first_fault(error)
         raise UserError(
-            f"{path} was written by another version of podium (field {field}: {said}); "
+            f"{path} was written by another version of podium (field {field}: {message}); "
             "read it with that version."
         ) from error
 
 
 UP = 4
-"""A log lies at most so many folders below the directory that has its run's journals."""
+"""Maximum number of folders between a log and the directory with its run's journals."""
 JOURNALS = f"**/{FOLDER}/*/*.jsonl"
-"""Where the journals of system runs lie, below any directory."""
+"""The pattern of system runs' journals, below any directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class RunFiles:
     """The files of one system run."""
 
     folder: str
-    """Where its logs lie, below the directory that was named; empty for that directory."""
+    """The folder of its logs, below the given directory; empty for that directory."""
     task: str
     logs: tuple[Path, ...]
     """Newest first."""
@@ -189,12 +189,12 @@ class RunFiles:
 
 
 def has_system_runs(folder: Path) -> bool:
-    """Say whether there is a log or a journal below a directory."""
+    """Return whether there is a log or a journal below a directory."""
     return any(logs_below(folder)) or any(folder.glob(JOURNALS))
 
 
 def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
-    """Return the system runs below a directory, sorted, also of journals alone; UserError: none."""
+    """Return the system runs below a directory, sorted, some of journals alone; UserError: none."""
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
     journals = {path.parent for path in folder.glob(JOURNALS)}
@@ -205,7 +205,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
             eval_ = log.header["eval"]
         key = (path.parent, str(eval_.get("task", "")))
         groups.setdefault(key, []).append(((str(eval_.get("created", "")), path.name), path))
-    found = [
+    runs = [
         RunFiles(
             below(parent, folder),
             task,
@@ -216,25 +216,25 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
     ]
     for place in sorted(journals - {_journals_of(*group) for group in groups}):
         here = below(place.parent.parent, folder)
-        found.append(RunFiles(here, place.name, (), tuple(sorted(place.glob("*.jsonl")))))
-    return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
+        runs.append(RunFiles(here, place.name, (), tuple(sorted(place.glob("*.jsonl")))))
+    return tuple(sorted(runs, key=lambda run: (run.folder, run.task)))
 
 
 def below(parent: Path, folder: Path) -> str:
-    """Return where a system run's files lie, below the directory that was named."""
+    """Return the folder of a system run's files, below the given directory."""
     try:
         return parent.relative_to(folder).as_posix().removeprefix(".")
-    except ValueError:  # one file was named, not a directory
+    except ValueError:  # one file was given, not a directory
         return ""
 
 
 def _journals_of(parent: Path, task: str) -> Path:
-    places = [folder_of(one, task) for one in (parent, *parent.parents)][: UP + 1]
+    places = [folder_of(folder, task) for folder in (parent, *parent.parents)][: UP + 1]
     return next((place for place in places if place.is_dir()), places[0])
 
 
 def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
-    """Return the journals of the task whose logs lie in a folder; none of runs older than them."""
+    """Return the journals of a task with logs in a folder; none for runs older than journals."""
     return tuple(sorted(_journals_of(parent, task).glob("*.jsonl")))
 
 
@@ -258,7 +258,7 @@ class SampleRecord:
     events: list[CallEvent]
     lost: list[CallEvent]
     chars: Mapping[str, int]
-    """Length of replies, by the event's uuid; empty where texts were taken out."""
+    """Length of replies, by the event's uuid; empty if texts were removed."""
     digests: SampleDigests | None = None
 
 
@@ -278,11 +278,11 @@ class LogRecord:
     answers: list[AnswerRecord] = field(default_factory=list[AnswerRecord])
     oddities: tuple[Oddity, ...] = ()
     superseded: tuple[SampleRecord, ...] = ()
-    """Copies of samples that no reader takes, because a later member has their name."""
+    """Copies of samples that readers ignore, because a later member has their name."""
 
 
 def header_record(log: RawLog) -> LogRecord:
-    """Return what a log's header says, without samples."""
+    """Return the record of a log's header, without samples."""
     eval_, stats = log.header["eval"], log.header.get("stats") or NOTHING
     return LogRecord(
         name=log.path.name,
@@ -297,14 +297,14 @@ def header_record(log: RawLog) -> LogRecord:
 
 
 class LogReading:
-    """A log that is being read, sample by sample, by whoever opened it."""
+    """A log that its opener reads sample by sample."""
 
     def __init__(
-        self, log: RawLog, seen: set[tuple[str, int]], *, answers: bool = False, digests: bool
+        self, log: RawLog, pairs: set[tuple[str, int]], *, answers: bool = False, digests: bool
     ) -> None:
-        """Take its header; `seen` are the pairs of newer logs, and grows by this one's."""
+        """Take its header; `pairs` are those of newer logs; `end` adds this log's to them."""
         self.record = header_record(log)
-        self._log, self._seen, self._digests = log, seen, digests
+        self._log, self._seen, self._digests = log, pairs, digests
         self._whose = log_header(log.header) if answers else None
 
     def take(
@@ -313,27 +313,27 @@ class LogReading:
         events: Sequence[CallEvent] | None = None,
         lost: Sequence[CallEvent] | None = None,
     ) -> None:
-        """Take a sample, with its calls where they are known."""
-        made = _sample(sample, self._seen, events, lost, digests=self._digests)
-        self.record.samples.append(made)
+        """Take a sample, with its calls if they are already read."""
+        sample_record = _sample(sample, self._seen, events, lost, digests=self._digests)
+        self.record.samples.append(sample_record)
         if self._whose:
-            self.record.answers.append(answered(sample, self._whose, made.events))
+            self.record.answers.append(answered(sample, self._whose, sample_record.events))
 
     def end(self) -> LogRecord:
-        """Return all that the log says."""
+        """Return the log's complete record."""
         record, log = self.record, self._log
         if self._digests:
-            scores = [SampleScore(one.question, one.epoch, one.score) for one in record.samples]
+            scores = [SampleScore(row.question, row.epoch, row.score) for row in record.samples]
             record.oddities = (*oddities(log), *disagreements(log, scores))
-            passed_over = (_sample(one, self._seen, digests=True) for one in log.superseded())
+            passed_over = (_sample(copy, self._seen, digests=True) for copy in log.superseded())
             record.superseded = tuple(passed_over)
-        self._seen.update((one.question, one.epoch) for one in record.samples)
+        self._seen.update((row.question, row.epoch) for row in record.samples)
         return record
 
 
 def _sample(
     sample: Json,
-    seen: set[tuple[str, int]],
+    newer_pairs: set[tuple[str, int]],
     events: Sequence[CallEvent] | None = None,
     lost: Sequence[CallEvent] | None = None,
     *,
@@ -341,10 +341,10 @@ def _sample(
 ) -> SampleRecord:
     score = score_value(sample)
     failed = sample.get("error") is not None
-    said = (
-        (one.get("uuid") or "", (one.get("output") or NOTHING).get("completion"))
-        for one in sample.get("events") or ()
-        if one["event"] == "model"
+    replies = (
+        (event.get("uuid") or "", (event.get("output") or NOTHING).get("completion"))
+        for event in sample.get("events") or ()
+        if event["event"] == "model"
     )
     pair = (str(sample["id"]), int(sample["epoch"]))
     return SampleRecord(
@@ -354,7 +354,7 @@ def _sample(
         score=score,
         graded=score is not None and not failed,
         failed=failed,
-        newest=pair not in seen,
+        newest=pair not in newer_pairs,
         model_usage=sample.get("model_usage") or NOTHING,
         role_usage=sample.get("role_usage") or NOTHING,
         plan=shape_in(sample),
@@ -362,7 +362,7 @@ def _sample(
         retried=len(sample.get("error_retries") or ()),
         events=list(events_of(sample) if events is None else events),
         lost=list(lost_in(sample) if lost is None else lost),
-        chars={one: len(text) for one, text in said if isinstance(text, str)},
+        chars={uuid: len(text) for uuid, text in replies if isinstance(text, str)},
         digests=SampleDigests(sample) if digests else None,
     )
 
@@ -374,14 +374,14 @@ class JournalRecord:
     path: Path
     head: Json
     book: Json | None = None
-    """The prices, where the journal embeds them."""
+    """The prices, if the journal embeds them."""
     requests: dict[str, Json] = field(default_factory=dict[str, Json])
-    """What a server was asked, by the sample's uuid."""
+    """Requests to a server, by the sample's uuid."""
     totals: list[Json] = field(default_factory=list[Json])
     torn: int = 0
     calls: int = 0
     closed: bool = False
-    """Whether its process ended in good order: the last line says so, in older ones the totals."""
+    """Whether its process ended normally: it has a `closed` line, in older journals `totals`."""
 
     @property
     def name(self) -> str:
@@ -390,7 +390,7 @@ class JournalRecord:
 
     @property
     def chain(self) -> JournalChain:
-        """Whether its digests hold: read when it is asked for, since no row needs it."""
+        """The check of its digests, made on demand, since no row needs it."""
         return read_chain(self.path)
 
 
@@ -401,7 +401,7 @@ class CallRecord:
     journal: JournalRecord
     intent: Json
     retries: list[Json] = field(default_factory=list[Json])
-    """Its failed HTTP attempts that another was to follow."""
+    """Its failed HTTP attempts after which another was planned."""
     followed: int = 0
     last: Json = field(default_factory=dict[str, Any])
     """The last `again` line."""
@@ -418,13 +418,13 @@ class CallRecord:
 
     @property
     def waited(self) -> bool:
-        """Whether the call ended, or its process did, while it waited to try again."""
+        """Whether the call or its process ended during the wait before another attempt."""
         return len(self.retries) > self.followed
 
 
 @dataclass
 class Gathered:
-    """Everything that the files of a system run say."""
+    """The content of all files of a system run."""
 
     files: RunFiles
     logs: list[LogRecord] = field(default_factory=list[LogRecord])
@@ -432,51 +432,51 @@ class Gathered:
     journals: list[JournalRecord] = field(default_factory=list[JournalRecord])
     calls: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
     answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
-    """What journals say of answers, by the sample's uuid."""
+    """The journals' `answer` lines, by the sample's uuid."""
     grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     twice: list[str] = field(default_factory=list[str])
-    """Sentences about calls that are written down twice, or end without having begun."""
+    """Sentences about calls that are recorded twice, or that end without a begin."""
 
 
 def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> Gathered:
-    """Read a system run's files, with answers and digests where asked for; UserError for damage."""
-    found = read_journals(files)
-    seen: set[tuple[str, int]] = set()
+    """Read a system run's files, optionally with answers and digests; UserError for damage."""
+    ledger = read_journals(files)
+    pairs: set[tuple[str, int]] = set()
     for path in files.logs:
         with open_log(path) as log, naming(path):
-            reading = LogReading(log, seen, answers=answers, digests=digests)
+            reading = LogReading(log, pairs, answers=answers, digests=digests)
             for sample in log.samples():
                 reading.take(sample)
-            found.logs.append(reading.end())
-    return found
+            ledger.logs.append(reading.end())
+    return ledger
 
 
 def read_journals(files: RunFiles) -> Gathered:
-    """Return what a system run's journals say, its logs still unread."""
-    found = Gathered(files)
+    """Return the content of a system run's journals, without its logs."""
+    ledger = Gathered(files)
     for path in files.journals:
         journal = JournalRecord(path, {})
-        found.journals.append(journal)
+        ledger.journals.append(journal)
         for entry in read_lines(path):
-            keep_line(journal, entry, found)
-    return found
+            keep_line(journal, entry, ledger)
+    return ledger
 
 
 @contextmanager
 def naming_system_run(files: RunFiles) -> Generator[None]:
-    """Turn what logs and journals of one system run make fail into a UserError that names them."""
+    """Turn errors from logs and journals of one system run into a UserError that names them."""
     try:
         yield
     except UNFOUNDED as error:
         places = {path.parent for path in (*files.logs, *files.journals)}
-        where = " or ".join(map(str, sorted(places)))
+        folders = " or ".join(map(str, sorted(places)))
         raise UserError(
-            f"A log or journal of {files.task!r} in {where} says what no run writes "
+            f"A log or journal of {files.task!r} in {folders} says what no run writes "
             f"({type(error).__name__}: {first_line(error)}); restore it."
         ) from error
 
 
-def keep_line(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+def keep_line(journal: JournalRecord, entry: Json, ledger: Gathered) -> None:
     """Take one line of a journal."""
     kind = entry.get("kind")
     journal.closed |= kind in ("totals", "closed")
@@ -492,27 +492,27 @@ def keep_line(journal: JournalRecord, entry: Json, found: Gathered) -> None:
     elif kind == "request":
         journal.requests[uuid] = entry
     elif kind in ("answer", "grade"):
-        made = found.answer_lines if kind == "answer" else found.grade_lines
-        made.setdefault(uuid, []).append(entry)
+        lines = ledger.answer_lines if kind == "answer" else ledger.grade_lines
+        lines.setdefault(uuid, []).append(entry)
     elif kind not in ("torn", "closed"):
-        _keep_call(journal, entry, found)
+        _keep_call(journal, entry, ledger)
 
 
-def _keep_call(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+def _keep_call(journal: JournalRecord, entry: Json, ledger: Gathered) -> None:
     kind, call = str(entry.get("kind", "")), str(entry.get("call", ""))
-    known = found.calls.get(call)
+    record = ledger.calls.get(call)
     if kind == "intent":
-        if known:
-            found.twice.append(f"call {call} has two intents")
-        found.calls[call] = CallRecord(journal, entry)
-    elif known is None:
-        found.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
+        if record:
+            ledger.twice.append(f"call {call} has two intents")
+        ledger.calls[call] = CallRecord(journal, entry)
+    elif record is None:
+        ledger.twice.append(f"call {call} has a line of kind {kind!r} and no intent")
     elif kind in ("retry", "again"):
-        known.tried(entry)
-    elif known.outcome is not None:
-        found.twice.append(f"call {call} has two outcomes")
+        record.tried(entry)
+    elif record.outcome is not None:
+        ledger.twice.append(f"call {call} has two outcomes")
     else:
-        known.outcome = entry
+        record.outcome = entry
 
 
 def calls_of(path: Path) -> Collection[CallRecord]:
@@ -520,13 +520,13 @@ def calls_of(path: Path) -> Collection[CallRecord]:
     return gather(RunFiles("", "", (), (path,))).calls.values()
 
 
-NO_MODEL = "none/none"  # what Inspect writes where no model was named
+NO_MODEL = "none/none"  # Inspect's value if no model was given
 OURS = ("ask_differently", "offer_public_tests")
-"""Solvers that tasks of ours put before any other (harness/inspect_adapters.py)."""
+"""Solvers that podium's tasks put before any other (harness/inspect_adapters.py)."""
 
 
 def plain_facts(header: Json) -> RunFacts | None:
-    """Return what a log's header says of its run where a suite of ours asked a model alone."""
+    """Return the run facts of a log in which one of podium's suites called a model alone."""
     about: Json = header["eval"]
     stored: object = (about.get("metadata") or NOTHING).get(PODIUM)
     if not isinstance(stored, Mapping) or "suite" not in stored or "system" in stored:
@@ -543,7 +543,7 @@ def plain_facts(header: Json) -> RunFacts | None:
             "label": PLAIN,
             "prices": book.as_json(),
             "workers": {name: WorkerFacts(model=id, price=id) for name, id in models.items()},
-            "seed": 0,  # nothing of podium's was drawn
+            "seed": 0,  # podium drew nothing
             "time_scale": 1.0,
             "notes": _notes(book, sorted({*models.values()})),
         }
@@ -551,9 +551,9 @@ def plain_facts(header: Json) -> RunFacts | None:
 
 
 def _system(header: Json) -> str:
-    """Return who is examined: a model, by its solvers where these do more than ask it."""
+    """Return the system's name: the model, or its solvers if these do more than call it."""
     steps = cast(list[Json], (header.get("plan") or NOTHING).get("steps") or [])
-    names = [str(one.get("solver")).rpartition("/")[2] for one in steps]
+    names = [str(step.get("solver")).rpartition("/")[2] for step in steps]
     solvers = " + ".join(name for name in names if name not in OURS)
     model = str(header["eval"].get("model", ""))
     if solvers in ("", "generate"):
@@ -562,16 +562,16 @@ def _system(header: Json) -> str:
 
 
 def _models(about: Json) -> Iterator[tuple[str, str]]:
-    """Yield the models under the names that their calls have: roles, or their own."""
+    """Yield the models under the names of their calls: roles, or model names."""
     model, roles = str(about.get("model", "")), cast(Json, about.get("model_roles") or NOTHING)
     if model != NO_MODEL:
         yield model, model
-    for role, given in roles.items():
-        for one in cast(list[Json], given if isinstance(given, list) else [given]):
-            yield role, str(one.get("model", ""))
+    for role, slots in roles.items():
+        for slot in cast(list[Json], slots if isinstance(slots, list) else [slots]):
+            yield role, str(slot.get("model", ""))
 
 
 def _notes(book: Book, models: list[str]) -> Iterator[str]:
     yield f"plain `inspect eval`: no journal, no audit; dollars at {book.name}"
-    if unpriced := [one for one in models if book.price(one) is None]:
+    if unpriced := [model for model in models if book.price(model) is None]:
         yield f"no dollars: {book.name} has no price for {', '.join(unpriced)}"

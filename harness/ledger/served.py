@@ -1,4 +1,4 @@
-"""What was served, from journals alone: each request with its calls, and how it ended."""
+"""Served requests, from journals alone: each with its calls and its ending."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,30 +24,30 @@ from podium.harness.ledger.runs import (
 from podium.harness.prices import Book
 
 SUITE, PURPOSE = "served", "serving"
-"""What stands for a suite, and what the questions are for."""
+"""Placeholders for the suite and the purpose of served requests."""
 TRACE = re.compile(r"req-(\d{8})-[0-9a-f]{16}")
-"""The id of a request: the day on which it began, by UTC, and what tells it from others."""
+"""The id of a request: its first day, by UTC, and a random part."""
 ANSWERED, GONE = 200, 499
-"""Statuses of a request that got its answer, and of one whose client went away."""
+"""Statuses of a request that got its answer, and of one whose client disconnected."""
 Ending = Literal["answered", "refused", "cut off", "in flight"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServedQuery:
-    """One request to a server; None is what nobody wrote down."""
+    """One request to a server; None: not recorded."""
 
     journal: JournalRecord
     trace: str
     system: str
     model: str
-    """As it was asked for: a system, an alias or a dated id."""
+    """The requested name: a system, an alias or a dated id."""
     resolved: str | None
     dialect: str
     key: str | None
     """The name of the key that paid."""
     at: str
     status: int | None
-    """Of HTTP; None where it is in flight, or was when its process died."""
+    """HTTP status; None if it is in flight, or was when its process died."""
     error: str | None
     """The kind of its refusal."""
     depth: int | None
@@ -70,7 +70,7 @@ class ServedQuery:
 
     @property
     def ending(self) -> Ending:
-        """How it ended."""
+        """Its ending, by its status."""
         if self.status is None:
             return "in flight"
         if self.status == GONE:
@@ -79,18 +79,18 @@ class ServedQuery:
 
     @property
     def facts(self) -> Json:
-        """What was asked, and how it ended, as plain values."""
-        named = {name: getattr(self, name) for name in ("ending", *ASKED, "status", "error")}
-        return {**named, "day": str(self.day)}
+        """Its request fields and its ending, as plain values."""
+        fields = {name: getattr(self, name) for name in ("ending", *ASKED, "status", "error")}
+        return {**fields, "day": str(self.day)}
 
     @property
     def answer(self) -> AnswerRecord:
-        """What stands where a log has an answer and its grade."""
+        """The substitute for a log's answer and grade."""
         head = self.journal.head
-        named = {name: str(head.get(name, "")) for name in ("task", "suite", "system", "label")}
+        fields = {name: str(head.get(name, "")) for name in ("task", "suite", "system", "label")}
         none = dict.fromkeys(("score", "answer", "target", "plan_sha256", "critical_path_s"))
         return AnswerRecord(
-            header=LogHeader(**named, shown=bool(head.get("shown", True)), purpose=PURPOSE),
+            header=LogHeader(**fields, shown=bool(head.get("shown", True)), purpose=PURPOSE),
             question=self.trace,
             epoch=1,
             sample=self.trace,
@@ -114,42 +114,42 @@ SHAPE = ("depth", "steps", "stopped", "plan")
 ENDED = ("status", "error", *SHAPE, "latency_s", "answer_sha256", "shape_sha256")
 
 
-def queries_of(found: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
+def queries_of(ledger: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
     """Yield the requests of a served system, in the order in which they began, with their rows."""
-    own: dict[str, list[Call]] = {}
+    rows_by_sample: dict[str, list[Call]] = {}
     for row in rows:
-        own.setdefault(row.sample, []).append(row)
-    for journal in found.journals:
-        for uuid, asked in journal.requests.items():
-            ended: Json = found.answer_lines.get(uuid, [{}])[-1]
-            told: dict[str, Any] = {
-                **{name: asked.get(name) for name in (*ASKED, "at", "input_sha256")},
-                **{name: ended.get(name) for name in ENDED},
+        rows_by_sample.setdefault(row.sample, []).append(row)
+    for journal in ledger.journals:
+        for uuid, request in journal.requests.items():
+            answer: Json = ledger.answer_lines.get(uuid, [{}])[-1]
+            fields: dict[str, Any] = {
+                **{name: request.get(name) for name in (*ASKED, "at", "input_sha256")},
+                **{name: answer.get(name) for name in ENDED},
             }
             yield ServedQuery(
                 journal=journal,
-                trace=str(asked["sample"]["question"]),
+                trace=str(request["sample"]["question"]),
                 system=str(journal.head.get("system", "")),
-                rows=own.get(uuid, ()),
+                rows=rows_by_sample.get(uuid, ()),
                 sent={
-                    row.call: (found.calls[row.call].outcome or {}).get("sent_sha256")
-                    for row in own.get(uuid, ())
+                    row.call: (ledger.calls[row.call].outcome or {}).get("sent_sha256")
+                    for row in rows_by_sample.get(uuid, ())
                 },
-                **told,
+                **fields,
             )
 
 
 def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> list[Call]:
-    """Return the rows of a request from its lines in memory, as its files would give them."""
+    """Return the rows of a request from its lines in memory, equal to those from its files."""
     journal = JournalRecord(Path(), head)
-    found = Gathered(RunFiles("", str(head.get("task", "")), (), ()), journals=[journal])
+    ledger = Gathered(RunFiles("", str(head.get("task", "")), (), ()), journals=[journal])
     for line in lines:
-        keep_line(journal, line, found)
-    return merged(found, book and {book.sha256: book}).rows
+        keep_line(journal, line, ledger)
+    return merged(ledger, book and {book.sha256: book}).rows
 
 
 def served_below(log_dir: Path) -> list[RunFiles]:
-    """Return the served systems below a directory, sorted; none where nothing was served."""
+    """Return the served systems below a directory, sorted; empty if nothing was served."""
     places: dict[Path, list[Path]] = {}
     for path in sorted(log_dir.glob(SERVED)):
         places.setdefault(path.parent, []).append(path)
@@ -160,7 +160,7 @@ def served_below(log_dir: Path) -> list[RunFiles]:
 
 
 def is_served(files: RunFiles) -> bool:
-    """Say whether the files of a system run are those of a server."""
+    """Return whether the files of a system run are those of a server."""
     return not files.logs and files.task.startswith(SERVING)
 
 
@@ -173,32 +173,32 @@ def served_requests(log_dir: Path) -> Iterator[ServedQuery]:
 
 
 def read_trace(log_dir: Path, trace: str) -> ServedQuery | None:
-    """Return one request; None where no journal has it. Only lines of its own are parsed."""
+    """Return one request; None if no journal has it. Parses only the lines of this request."""
     for files in served_below(log_dir):
-        if found := gather_trace(files, trace):
-            return next(queries_of(found, merged(found).rows))
+        if ledger := gather_trace(files, trace):
+            return next(queries_of(ledger, merged(ledger).rows))
     return None
 
 
 def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
-    """Return what the journals of a served system say of one request; None for nothing."""
+    """Return the content of a served system's journals on one request; None if there is none."""
     for path in _of_its_day(files.journals, trace):
         journal = JournalRecord(path, {})
-        found = Gathered(files, journals=[journal])
+        ledger = Gathered(files, journals=[journal])
         with naming_system_run(files):
             for line in read_sample(path, trace):
-                keep_line(journal, line, found)
+                keep_line(journal, line, ledger)
         if trace in journal.requests:
-            return found
+            return ledger
     return None
 
 
 def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
-    """Yield the journals that can hold a request: begun on its day or on one beside it."""
-    if not (named := TRACE.fullmatch(trace)):
+    """Yield the journals that can contain a request: begun on its day or an adjacent one."""
+    if not (match := TRACE.fullmatch(trace)):
         return
     try:
-        day = date.fromisoformat(named[1])
+        day = date.fromisoformat(match[1])
         days = {f"{day + timedelta(days=by):%Y%m%d}" for by in (-1, 0, 1)}
     except (ValueError, OverflowError):
         return
@@ -206,13 +206,13 @@ def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
 
 
 def traces_below(log_dir: Path) -> Iterator[tuple[str, str]]:
-    """Yield the id of every request below a directory, and who was asked."""
+    """Yield the id of every request below a directory, and its system."""
     for query in served_requests(log_dir):
         yield query.trace, query.system
 
 
 def as_it_was_asked(query: ServedQuery) -> str:
-    """Say in a line what was asked of whom, and how it ended."""
+    """Return a line with the requested model, the key and the ending."""
     key = f", key {query.key}" if query.key else ""
     status = "" if query.status is None else f" with status {query.status}"
     error = f": {query.error}" if query.error else ""

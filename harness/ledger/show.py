@@ -12,48 +12,50 @@ from podium.harness.text import escape_controls, pluralise
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
 UNKNOWN = "unknown"
 PAID = {"live": "", "": " (podium did not run it: nobody wrote down whether it was paid)"}
-"""What is said of what was billed, by label; nothing was paid of the other labels."""
+"""Note on the billed dollars, by label; runs with other labels paid nothing."""
 FIRST = 100
-"""Characters of a reply that are its first words."""
+"""Characters of a reply that the brief form shows."""
 Lines = Iterator[str]
 Said = Callable[[Call], Lines]
-"""Yields what is shown of the texts of a call."""
+"""Yields the lines that show the texts of a call."""
 
 
-def query_text(found: Iterable[QueryDetail]) -> str:
-    """Return queries with every text in full, a block each."""
+def query_text(details: Iterable[QueryDetail]) -> str:
+    """Return queries with every text in full, one block per query."""
     return "\n\n".join(
-        "\n".join(_lines(one, _asked(one), lambda row, one=one: _whole(row, one))) for one in found
+        "\n".join(_lines(detail, _asked(detail), lambda row, detail=detail: _whole(row, detail)))
+        for detail in details
     )
 
 
-def brief_text(found: Iterable[QueryDetail]) -> str:
+def brief_text(details: Iterable[QueryDetail]) -> str:
     """Return queries with the first words of each reply."""
     return "\n\n".join(
-        "\n".join(_lines(one, (), lambda row, one=one: _first_words(row, one))) for one in found
+        "\n".join(_lines(detail, (), lambda row, detail=detail: _first_words(row, detail)))
+        for detail in details
     )
 
 
-def _lines(detail: QueryDetail, asked: Iterable[str], said: Said) -> Lines:
+def _lines(detail: QueryDetail, question: Iterable[str], to_lines: Said) -> Lines:
     yield from _own(_head(detail.row))
     if detail.served:
         yield from _own(_of_server(detail.served, detail.texts))
-    yield from asked
-    yield from _section("conductor", detail.conductor, said)
-    yield from _section("workflow", detail.steps, said)
+    yield from question
+    yield from _section("conductor", detail.conductor, to_lines)
+    yield from _section("workflow", detail.steps, to_lines)
     apart = {"graders (scoring, in no": detail.graders, "not graded (in no": detail.discarded}
     for title, rows in apart.items():
         if rows:
             yield f"  {title} figure above)"
         for row in rows:
-            yield from _set_in(4, _call(row, said))
+            yield from _set_in(4, _call(row, to_lines))
     yield from _own(_verdict(detail))
 
 
 def _own(lines: Iterable[str]) -> Lines:
-    """Yield lines of ours: whatever a name in one holds, it stays one line."""
+    """Yield podium's lines without control characters: each stays one line."""
     for line in lines:
-        yield "".join(one if one.isprintable() else " " for one in line)
+        yield "".join(character if character.isprintable() else " " for character in line)
 
 
 def _set_in(by: int, lines: Iterable[str]) -> Lines:
@@ -66,11 +68,11 @@ def _asked(detail: QueryDetail) -> Lines:
 
 
 def _whole(row: Call, detail: QueryDetail) -> Lines:
-    told = detail.texts.of(row)
-    for role, text in told.prompt if told else ():
+    texts = detail.texts.of(row)
+    for role, text in texts.prompt if texts else ():
         yield from _block(f"prompt, {role}", text)
-    if told and told.reply is not None:
-        yield from _block("reply", told.reply)
+    if texts and texts.reply is not None:
+        yield from _block("reply", texts.reply)
     else:
         yield from _digest(row)
 
@@ -81,10 +83,10 @@ def _block(title: str, text: str) -> Lines:
 
 
 def _first_words(row: Call, detail: QueryDetail) -> Lines:
-    told = detail.texts.of(row)
-    if told and told.reply:
-        cut = "…" if len(told.reply) > FIRST else ""
-        yield from _own([f"reply: {told.reply[:FIRST]}{cut}"])
+    texts = detail.texts.of(row)
+    if texts and texts.reply:
+        cut = "…" if len(texts.reply) > FIRST else ""
+        yield from _own([f"reply: {texts.reply[:FIRST]}{cut}"])
     else:
         yield from _digest(row)
 
@@ -98,10 +100,10 @@ def _head(row: QueryRow) -> Lines:
     purpose = "" if row.purpose == "eval" else f", {row.purpose}"
     name, system = f"{row.suite or 'no suite'}/{row.question}", row.system or "no system"
     yield f"{name}, epoch {row.epoch}: {system} ({row.label or 'unlabelled'}{purpose})"
-    more = [(row.retries, "retries"), (row.failed, "failed attempts")]
-    more.append((row.cached_calls, "from the local cache"))
-    said = "".join(f", {count} {name}" for count, name in more if count)
-    yield f"  calls {row.calls}{said}; steps {_or(row.steps)}, depth {_or(row.depth)}"
+    counts = [(row.retries, "retries"), (row.failed, "failed attempts")]
+    counts.append((row.cached_calls, "from the local cache"))
+    extras = "".join(f", {count} {name}" for count, name in counts if count)
+    yield f"  calls {row.calls}{extras}; steps {_or(row.steps)}, depth {_or(row.depth)}"
     if row.stopped:
         yield f"  stopped by its budget of {row.stopped}"
     yield (
@@ -125,20 +127,20 @@ def _head(row: QueryRow) -> Lines:
 
 def _of_server(served: ServedQuery, texts: QueryTexts) -> Lines:
     yield f"  {as_it_was_asked(served)}"
-    yield from (f"  a text is not shown: {one}" for one in texts.refused)
+    yield from (f"  a text is not shown: {sentence}" for sentence in texts.refused)
 
 
 def _bounds(row: QueryRow | Call) -> str:
     return f"between {_usd(row.usd_low)} and {_usd(row.usd_high)}"
 
 
-def _section(title: str, steps: Sequence[StepDetail], said: Said) -> Lines:
+def _section(title: str, steps: Sequence[StepDetail], to_lines: Said) -> Lines:
     if steps:
         yield f"  {title}"
     for step in steps:
         yield from _set_in(4, _own(_step(step)))
         for row in step.rows:
-            yield from _set_in(6, _call(row, said))
+            yield from _set_in(6, _call(row, to_lines))
 
 
 def _step(step: StepDetail) -> Lines:
@@ -148,9 +150,9 @@ def _step(step: StepDetail) -> Lines:
         yield f"  subtask: {step.subtask}"
 
 
-def _call(row: Call, said: Said) -> Lines:
+def _call(row: Call, to_lines: Said) -> Lines:
     yield from _own(_figures(row))
-    yield from _set_in(2, said(row))
+    yield from _set_in(2, to_lines(row))
 
 
 def _figures(row: Call) -> Lines:
@@ -162,8 +164,8 @@ def _figures(row: Call) -> Lines:
         tokens += f", written to the cache {row.cache_write}"
     if row.orchestration_in or row.orchestration_out:
         tokens += f", orchestration {_or(row.orchestration_in)} in {_or(row.orchestration_out)} out"
-    ended = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
-    yield f"{row.role} attempt {row.attempt}: {row.model}, {ended}, {_seconds(row.latency_s)}"
+    ending = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
+    yield f"{row.role} attempt {row.attempt}: {row.model}, {ending}, {_seconds(row.latency_s)}"
     cache = ", from the local cache" if row.cache == "read" else ""
     cache = f", shared: call {row.shared_from} bought it" if row.shared_from else cache
     billed = _bounds(row) if row.billable == "unknown" else _usd(row.usd)
@@ -171,14 +173,14 @@ def _figures(row: Call) -> Lines:
     if row.usd_provider is not None:
         yield f"  by its provider's own account {_usd(row.usd_provider)}"
     ids = (("call", row.call), ("request", row.request_id), ("event", row.event))
-    yield "  " + ", ".join(f"{name} {one}" for name, one in ids if one)
+    yield "  " + ", ".join(f"{name} {value}" for name, value in ids if value)
 
 
 def _verdict(detail: QueryDetail) -> Lines:
     row, texts = detail.row, detail.texts
-    said = f": {row.reason}" if row.reason else ""
+    reason = f": {row.reason}" if row.reason else ""
     score = "" if row.score is None else f" {row.score:g}"
-    yield f"  verdict {MARK[row.verdict]} {row.verdict}{score}{said}"
+    yield f"  verdict {MARK[row.verdict]} {row.verdict}{score}{reason}"
     missing = "-" if row.score is None else "none found"
     answer, target = row.answer, "-" if row.target is None else row.target
     yield f"    answer {missing if answer is None else answer}; target {target}"

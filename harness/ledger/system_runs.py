@@ -1,7 +1,7 @@
-"""Runs of systems, read from logs: what each question got, and what all their calls come to.
+"""Runs of systems, read from logs: the result of each question, and the sums of all calls.
 
 A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
-log that has it, and a call that several repeat (told by its event's uuid) counts once. Logs are
+log that has it, and a call that several repeat (by its event's uuid) counts once. Logs are
 read raw, newest first, one sample at a time, those of many runs in several processes.
 """
 
@@ -82,9 +82,9 @@ from podium.harness.usage import usage_from_json
 from podium.harness.workflow import MALFORMED, workflow_of
 
 GROUPINGS = ("difficulty", "platform")
-"""Facts of a question by which a report breaks a suite down, in this order."""
+"""Facts of a question by which a report groups a suite's results, in this order."""
 PLANNING = f"{CONDUCTOR}: plan"
-"""Begins the name of every call that asks a model for a plan; what merely routes has another."""
+"""Prefix of the name of every call that asks a model for a plan; routing calls have another."""
 DIGITS = 16
 OTHER_FAULT = "another fault"
 FAULTS = {
@@ -101,8 +101,8 @@ FAULTS = {
     "access to a step that has not run": r"step \d+ (may read earlier steps |reads step \d+, )",
     "access that cannot be read": r"step \d+: access |step \d+ reads the same step twice",
 }
-"""Classes of what is wrong with plans, with how the reasons begin (conductor/parse.py, json_form.py
-and reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
+"""Classes of faults in plans, and how their reasons begin (conductor/parse.py, json_form.py and
+reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
 
 
 Made = TypeVar("Made")
@@ -111,33 +111,33 @@ Stamp = tuple[tuple[Path, int, int], ...]
 
 @dataclass(frozen=True)
 class Beside(Generic[Made]):
-    """What else is made of system runs whose logs are read for a table: each is read once."""
+    """Further values made from system runs whose logs a table reads, so that each is read once."""
 
     make: Callable[[Gathered], Made]
     system_runs: Sequence[RunFiles]
     _made: dict[RunFiles, tuple[Stamp, Made]] = field(default_factory=dict[RunFiles, Any])
 
     def of_logs(self, paths: Sequence[Path]) -> RunFiles | None:
-        """Return the system run that has these logs, newest first, and no other."""
+        """Return the system run that has exactly these logs, newest first."""
         return self._by_logs.get(tuple(paths))
 
     @cached_property
     def _by_logs(self) -> Mapping[tuple[Path, ...], RunFiles]:
-        return {one.logs: one for one in self.system_runs}
+        return {files.logs: files for files in self.system_runs}
 
-    def keep(self, files: RunFiles, stamp: Stamp, made: Made) -> None:
-        """Keep what was made of files that were as the stamp says."""
-        self._made[files] = stamp, made
+    def keep(self, files: RunFiles, stamp: Stamp, value: Made) -> None:
+        """Store the value made from files whose state was `stamp`."""
+        self._made[files] = stamp, value
 
     def made_of(self, files: RunFiles) -> Made | None:
-        """Return what was made of a system run; None where its files are others by now."""
-        stamp, made = self._made.get(files, (None, None))
-        return made if stamp == _stamp(files) else None
+        """Return the value made from a system run; None if its files have changed since."""
+        stamp, value = self._made.get(files, (None, None))
+        return value if stamp == _stamp(files) else None
 
 
 def _stamp(files: RunFiles) -> Stamp:
-    found = ((path, path.stat()) for path in (*files.logs, *files.journals))
-    return tuple((path, one.st_size, one.st_mtime_ns) for path, one in found)
+    stats = ((path, path.stat()) for path in (*files.logs, *files.journals))
+    return tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in stats)
 
 
 @without_collector()
@@ -147,28 +147,28 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below directories, and the foreign logs; UserError: none is ours."""
-    places = dirs if recursive else [place for one in dirs for place in (one, *shard_dirs(one))]
-    parts: dict[object, list[SystemRun]] = {}
-    rest, foreign = list[Path](), list[Path]()
+    """Return the system runs below directories, and foreign logs; UserError if it finds no run."""
+    places = dirs if recursive else [path for top in dirs for path in (top, *shard_dirs(top))]
+    groups: dict[object, list[SystemRun]] = {}
+    remaining, foreign = list[Path](), list[Path]()
     for folder, logs in _by_folder(find_logs(places, recursive)).items():
         parent = parent_of(folder)
-        known = None if deep or parent is None else read_figures_of(folder, logs)
-        for run in known or ():
-            parts.setdefault((_place(parent), *_identity(run.facts)), []).append(run)
-        rest += logs if known is None else ()
-    for key, run in _read_runs(rest, foreign, beside):
-        parts.setdefault(key, []).append(run)
-    if not parts:
+        figures = None if deep or parent is None else read_figures_of(folder, logs)
+        for run in figures or ():
+            groups.setdefault((_place(parent), *_identity(run.facts)), []).append(run)
+        remaining += logs if figures is None else ()
+    for key, run in _read_runs(remaining, foreign, beside):
+        groups.setdefault(key, []).append(run)
+    if not groups:
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
-    return tuple(_whole(runs, dirs) for runs in parts.values()), tuple(foreign)
+    return tuple(_whole(runs, dirs) for runs in groups.values()), tuple(foreign)
 
 
 def _by_folder(paths: Iterable[Path]) -> dict[Path, list[Path]]:
-    found: dict[Path, list[Path]] = {}
+    groups: dict[Path, list[Path]] = {}
     for path in paths:
-        found.setdefault(path.parent, []).append(path)
-    return found
+        groups.setdefault(path.parent, []).append(path)
+    return groups
 
 
 def _place(folder: Path | None) -> str:
@@ -183,7 +183,7 @@ def _whole(runs: Sequence[SystemRun], dirs: Sequence[Path]) -> SystemRun:
 def _read_runs(
     paths: Iterable[Path], foreign: list[Path], beside: Beside[Any] | None
 ) -> Iterator[tuple[tuple[object, ...], SystemRun]]:
-    """Yield the system runs of logs, each with what it and its other shards have in common."""
+    """Yield the system runs of logs, each with the key that it shares with its other shards."""
     groups: dict[object, list[_Head]] = {}
     for path in paths:
         head = _read_head(path)
@@ -192,16 +192,16 @@ def _read_runs(
         else:
             _join(groups, head)
     once = {id(group): group for group in groups.values()}
-    found = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
-    logs = [tuple(head.path for head in group) for group in found]
-    tasks = [(one, beside.of_logs(one) if beside else None) for one in logs]
-    size = sum(path.stat().st_size for one in logs for path in one)
+    ordered = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
+    logs = [tuple(head.path for head in group) for group in ordered]
+    tasks = [(paths, beside.of_logs(paths) if beside else None) for paths in logs]
+    size = sum(path.stat().st_size for paths in logs for path in paths)
     read = partial(_sums, make=beside.make if beside else None)
     sums = map_over_processes(read, tasks, many=size >= LARGE)
-    for group, (attempts, spend, paid, kept) in zip(found, sums, strict=True):
+    for group, (attempts, spend, paid, extra) in zip(ordered, sums, strict=True):
         newest = group[0]
-        if beside and kept:
-            beside.keep(*kept)
+        if beside and extra:
+            beside.keep(*extra)
         parent = parent_of(newest.path.parent)
         run = replace(
             newest.run,
@@ -221,21 +221,21 @@ def _sums(
     task: tuple[Sequence[Path], RunFiles | None], make: Callable[[Gathered], Any] | None
 ) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None, _Kept | None]:
     paths, files = task
-    kept: _Kept | None = None
+    extra: _Kept | None = None
     if make and files:
         with naming_system_run(files):
             stamp, gathered = _stamp(files), read_journals(files)
             figures = read_figures(paths, gathered)
-            kept = files, stamp, make(gathered)
+            extra = files, stamp, make(gathered)
     else:
         figures = read_figures(paths)
-    return *figures, _paid([head for path in paths if (head := _read_head(path))]), kept
+    return *figures, _paid([head for path in paths if (head := _read_head(path))]), extra
 
 
 def _paid(group: Sequence["_Head"]) -> ByScope | None:
-    """Return what a run paid by scope, by its task's journals: only they have every call.
+    """Return a run's paid calls by scope, from its task's journals: only they have every call.
 
-    None for what cost nothing, because its workers are not live, and for logs older than journals.
+    None for a run that cost nothing, as its workers are not live, and for logs older than journals.
     """
     facts = group[0].run.facts
     if facts.label != "live" or not all(head.run.facts.journal for head in group):
@@ -244,11 +244,11 @@ def _paid(group: Sequence["_Head"]) -> ByScope | None:
     journals = [path for folder in folders for path in journals_of(folder, group[0].name)]
     attempts = _journalled(journals, book_from_json(facts.prices), set())
     sums: dict[Scope, CallSum] = sums_by(attempts, lambda call: call.scope)
-    return {scope: one.paid for scope, one in sums.items()} if journals else None
+    return {scope: call_sum.paid for scope, call_sum in sums.items()} if journals else None
 
 
 def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
-    """Put a log to those of its task and to those of its experiment, which become one group."""
+    """Add a log to the group of its task and of its experiment, which become one group."""
     same_task, same_run = groups.get(head.task, []), groups.get(head.identity, [])
     group = [*same_task, *(() if same_task is same_run else same_run), head]
     for member in group:
@@ -262,7 +262,7 @@ class _Head:
     name: str
     task: str
     identity: tuple[str, ...]
-    """An experiment that grew (a larger limit) may have a new task id, and is the same one."""
+    """Stays the same if an experiment grows (a larger limit), though its task id may change."""
     run: SystemRun
     """As the log's header has it."""
 
@@ -274,7 +274,7 @@ def _read_head(path: Path) -> _Head | None:
         if facts is None:
             return None
         epochs = (about.get("config") or NOTHING).get("epochs") or 1
-        asked = len((about.get("dataset") or NOTHING).get("sample_ids") or ()) * epochs
+        count = len((about.get("dataset") or NOTHING).get("sample_ids") or ()) * epochs
         return _Head(
             path=path,
             # A regraded log repeats the old one's creation time, and has a later one in its name.
@@ -282,7 +282,7 @@ def _read_head(path: Path) -> _Head | None:
             name=str(about.get("task", "")),
             task=about["task_id"],
             identity=(str(path.parent.resolve()), *_identity(facts)),
-            run=SystemRun(facts, (path,), asked, epochs, (), {}),
+            run=SystemRun(facts, (path,), count, epochs, (), {}),
         )
 
 
@@ -299,20 +299,20 @@ def read_figures(
     """Return a result for each pair, sorted, and every call once, by kind, of logs newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
-    seen: set[str] = set()
+    event_ids: set[str] = set()
     for entry in entries(paths, gathered):
         with naming(entry.path):
             rows = tuple(map(entry.call, entry.calls))
             attempt = _attempt(entry, rows) if entry.current else None
             counted = attempt is not None and attempt.graded
             for event, row in zip(entry.calls, rows, strict=True):
-                if event.id not in seen:
+                if event.id not in event_ids:
                     paid = event.cache != "read"
-                    called = event.role, event.model, event.phase
-                    kind = CallKind(entry.newest, *called, counted, paid)
+                    origin = event.role, event.model, event.phase
+                    kind = CallKind(entry.newest, *origin, counted, paid)
                     spend.setdefault(kind, CallSum()).add(row)
                     if event.id:  # events of very old logs have no uuid, and are no copies
-                        seen.add(event.id)
+                        event_ids.add(event.id)
         if attempt:
             attempts[attempt.question, attempt.epoch] = attempt
     return tuple(attempts[pair] for pair in sorted(attempts)), spend
@@ -327,27 +327,27 @@ class SampleCalls:
     book: Book
     path: Path
     sample: Json
-    """Of an attempt that was made again, its names alone."""
+    """Only its names, if the attempt was repeated."""
     calls: tuple[CallEvent, ...]
     current: bool
     newest: bool
 
     def call(self, event: CallEvent) -> Call:
-        """Return a call as its log alone tells it, at the book in the log."""
+        """Return a call from its log alone, at the log's price book."""
         uuid = str(self.sample.get("uuid") or "")
-        named = str(self.sample["id"]), self.sample["epoch"], uuid
-        base, price = logged_call(self.log, self.book, event, named, counted=self.current)
+        sample_key = str(self.sample["id"]), self.sample["epoch"], uuid
+        base, price = logged_call(self.log, self.book, event, sample_key, counted=self.current)
         return write({**base, "attempt": 1}, price, of_event(event))
 
 
 def entries(paths: Sequence[Path], gathered: Gathered | None = None) -> Iterator[SampleCalls]:
-    """Yield the samples of some logs, newest log first; at last what is left of failed attempts."""
-    pairs, seen = set[tuple[str, int]](), set[tuple[str, int]]()
+    """Yield the samples of some logs, newest log first, then the remains of failed attempts."""
+    pairs, read_pairs = set[tuple[str, int]](), set[tuple[str, int]]()
     lost: list[SampleCalls] = []
     for path in paths:
         with open_log(path) as log:
             about, newest = _about(log), path == paths[0]
-            reading = None if gathered is None else LogReading(log, seen, digests=True)
+            reading = None if gathered is None else LogReading(log, read_pairs, digests=True)
             for sample in log.samples():
                 with naming(path):
                     pair = (str(sample["id"]), sample["epoch"])
@@ -379,17 +379,17 @@ def _about(log: RawLog) -> tuple[LogRecord, RunFacts, Book]:
 def _totals(entry: SampleCalls, rows: Sequence[Call]) -> QueryTotals:
     row_of = {id(event): row for event, row in zip(entry.calls, rows, strict=True)}
     solving = [event for event in last_tries(entry.calls) if event.phase == "solve"]
-    planned = (one for one in solving if one.role == CONDUCTOR and one.model.startswith(EMBEDDED))
-    times = [event.working_s for event in planned]
-    known = [one for one in times if one is not None]
-    seconds = sum(known) if known and len(known) == len(times) else None
+    conducting = (event for event in solving if event.role == CONDUCTOR)
+    times = [event.working_s for event in conducting if event.model.startswith(EMBEDDED)]
+    durations = [time for time in times if time is not None]
+    seconds = sum(durations) if durations and len(durations) == len(times) else None
     return query_totals((row_of[id(event)] for event in solving), seconds)
 
 
 def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
     sample, metadata = entry.sample, entry.sample.get("metadata") or NOTHING
     score, shape = score_in(sample), shape_in(sample)
-    found: Json = score.get("metadata") or NOTHING
+    grading: Json = score.get("metadata") or NOTHING
     value = verdict(sample)
     reason = redacted_message(why_unscored(sample), entry.facts.publishable)
     planned = any(
@@ -402,7 +402,7 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
         sample=sample.get("uuid") or "",
         value=value,
         reason=reason if value is None else "",
-        parsed=bool(found.get("parsed", True)),
+        parsed=bool(grading.get("parsed", True)),
         kind=str(metadata.get("kind", "")),
         topic=str(metadata.get("topic", "")),
         steps=shape.get("steps"),
@@ -411,9 +411,9 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
         critical_path_s=times.critical_path_s,
         overhead_s=times.overhead_s,
         totals=_totals(entry, rows),
-        official=None if found.get("official") is None else float(found["official"]),
-        fragile=bool(found.get("fragile")),
-        erratum=bool(found.get("errata")),
+        official=None if grading.get("official") is None else float(grading["official"]),
+        fragile=bool(grading.get("fragile")),
+        erratum=bool(grading.get("errata")),
         turns=shape.get(TURN_COUNT),
         tool_calls=shape.get(TOOL_CALL_COUNT),
         unused=shape.get(UNUSED),
@@ -423,21 +423,21 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
         planned=planned,
         plan_shape=_plan_shape(shape) if planned or entry.facts.plans_uncalled else None,
         plan_fault=_plan_fault(shape) if planned else None,
-        groups=_groups(metadata, found),
+        groups=_groups(metadata, grading),
         overstated=_is_overstated(entry),
-        too_long=bool(found.get(TOO_LONG)),
+        too_long=bool(grading.get(TOO_LONG)),
     )
 
 
 def _is_overstated(entry: SampleCalls) -> bool:
-    """Say whether Inspect's total of a sample is above what all its calls add up to."""
-    # Below it may be: Inspect adds up no reply from its cache, and nothing that was judged later.
+    """Return whether Inspect's total of a sample exceeds the sum of its calls."""
+    # It may be lower: Inspect omits replies from its cache and calls of later grading.
     totals: Json = entry.sample.get("model_usage") or NOTHING if entry.calls else NOTHING
     for model, total in totals.items():
         stated = usage_from_json(total) or Usage()
-        counted = (one.counted for one in entry.calls if one.model == model)
-        known = sum((one for one in counted if one), Usage())
-        if stated.input_total > known.input_total or stated.output > known.output:
+        counted = (call.counted for call in entry.calls if call.model == model)
+        calls_total = sum((usage for usage in counted if usage), Usage())
+        if stated.input_total > calls_total.input_total or stated.output > calls_total.output:
             return True
     return False
 
@@ -448,14 +448,14 @@ def _plan_shape(shape: Json) -> str | None:
 
 
 def _plan_fault(shape: Json) -> str | None:
-    """Return the kind of fault of a sample's plan; older redacted copies do not say which."""
+    """Return the kind of fault of a sample's plan; older redacted copies do not record it."""
     plan = shape.get("plan")
     hidden = str(plan).startswith("sha256:") and not shape.get("steps") and not shape.get("stopped")
     return SECRET if hidden else fault_of(plan)
 
 
 def fault_of(plan: str | None) -> str | None:
-    """Return the class of what is wrong with a malformed plan; None for any other text.
+    """Return the class of a malformed plan's fault; None for any other text.
 
     >>> fault_of("malformed: step 2: there is no Model 3, only 0 to 1")
     'worker number out of range'
@@ -463,25 +463,24 @@ def fault_of(plan: str | None) -> str | None:
     if plan is None or not plan.startswith(MALFORMED):
         return None
     reason = plan.removeprefix(MALFORMED)
-    named = (name for name, begins in FAULTS.items() if name == reason or re.match(begins, reason))
-    return next(named, OTHER_FAULT)
+    faults = (name for name, begins in FAULTS.items() if name == reason or re.match(begins, reason))
+    return next(faults, OTHER_FAULT)
 
 
 def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
-    """Return a digest of what a grader found in a reply; None when it found nothing."""
-    # A letter stands for another option in another epoch, so options are counted by their place in
-    # the alphabet (the `permutation` in a sample's metadata). None where that cannot be had, as in
-    # a log without texts.
+    """Return a digest of the answer that a grader found in a reply; None if it found none."""
+    # A letter may mean another option in another epoch, so options are identified by their rank in
+    # the alphabet (`permutation` in the metadata). None without it, as in a log without texts.
     if answer is None or answer == "":
         return None
-    said = str(answer).rstrip()
+    text = str(answer).rstrip()
     places = _permutation(metadata)
     if places is not None:
-        at = ascii_uppercase.find(said) if len(said) == 1 else -1
-        if not 0 <= at < len(places):
+        index = ascii_uppercase.find(text) if len(text) == 1 else -1
+        if not 0 <= index < len(places):
             return None
-        said = f"option {places[at]}"
-    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:DIGITS]
+        text = f"option {places[index]}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:DIGITS]
 
 
 def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
@@ -492,46 +491,46 @@ def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
     return None
 
 
-def _groups(metadata: Json, found: Mapping[str, Any]) -> Mapping[str, str]:
+def _groups(metadata: Json, grading: Mapping[str, Any]) -> Mapping[str, str]:
     question: object = metadata.get("question")
-    own = cast(Json, question) if isinstance(question, dict) else NOTHING
-    named = {name: found.get(name) or own.get(name) for name in GROUPINGS}
-    return {name: str(value) for name, value in named.items() if value}
+    facts = cast(Json, question) if isinstance(question, dict) else NOTHING
+    values = {name: grading.get(name) or facts.get(name) for name in GROUPINGS}
+    return {name: str(value) for name, value in values.items() if value}
 
 
 def spent(log_dir: Path, book: Book) -> Decimal:
-    """Return the dollars of `spent_so_far`; 0 when nothing was called yet."""
+    """Return the dollars of `spent_so_far`; 0 before the first call."""
     return spent_so_far(log_dir, book).usd
 
 
 def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
     """Return the would-be dollars of all attempts below a run's directory, at the run's book."""
-    # Journals have every call, also those that no log kept; what only a log has, because it is
-    # older or its journal is gone, counts as well, at the log's own book.
-    known: set[str] = set()
+    # Journals have every call, also those that no log kept. Calls that only a log has (it is older,
+    # or its journal is gone) count as well, at the log's book.
+    journal_ids: set[str] = set()
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
-    logs = outside_shards(log_dir, logs)  # what shards have spent, the leases of them tell
+    logs = outside_shards(log_dir, logs)  # leases record what shards have spent
     journals = sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl"))
-    return spent_by(chain(_journalled(journals, book, known), _logged(logs, known)))
+    return spent_by(chain(_journalled(journals, book, journal_ids), _logged(logs, journal_ids)))
 
 
-def _journalled(paths: Iterable[Path], book: Book, known: set[str]) -> Iterator[Call]:
-    """Yield the attempts of journals; spans and uuids of their events go to `known`."""
+def _journalled(paths: Iterable[Path], book: Book, journal_ids: set[str]) -> Iterator[Call]:
+    """Yield the attempts of journals; add spans and uuids of their events to `journal_ids`."""
     for path in paths:
         for record, calls in journal_calls(path, book):
             names = record.intent.get("span"), (record.outcome or {}).get("event")
-            known.update(name for name in names if name)
+            journal_ids.update(name for name in names if name)
             yield from calls
 
 
-def _logged(logs: Iterable[Path], known: Set[str]) -> Iterator[Call]:
-    seen: set[str] = set()
+def _logged(logs: Iterable[Path], journal_ids: Set[str]) -> Iterator[Call]:
+    log_ids: set[str] = set()
     for path in logs:
         with open_log(path) as log, naming(path):
             ours = facts_in(log.header["eval"].get("metadata"), path) is not None
         for entry in entries([path]) if ours else ():
             for event in entry.calls:
-                new = event.id not in seen and event.id not in known and event.span not in known
-                if event.cache != "read" and new:
-                    seen.add(event.id)
+                is_new = event.id not in log_ids and not journal_ids & {event.id, event.span}
+                if event.cache != "read" and is_new:
+                    log_ids.add(event.id)
                     yield entry.call(event)

@@ -1,4 +1,4 @@
-"""THE sum: calls added up, per question and per system, for all that shows or limits spend.
+"""THE sum: calls added up, per question and per system, wherever spend is shown or limited.
 
 Two kinds of dollars, never mixed, and calls that grade are in neither. *Would-be*: the graded
 attempts at the list price in the log's book, as if nothing had been cached, to compare systems.
@@ -32,14 +32,14 @@ Key = TypeVar("Key")
 
 @dataclass(slots=True)
 class CallSum:
-    """Sums over some calls, of what is known, and how many calls each of them lacks."""
+    """Sums over the known values of some calls, and how many calls each of them lacks."""
 
     calls: int = 0
     failed: int = 0
     untold: int = 0
-    """Calls that reported no usage; what was refused has used none."""
+    """Calls that reported no usage; refused calls have used none and do not count."""
     unthought: int = 0
-    """Calls that do not say how much of their output was reasoning."""
+    """Calls that do not report how much of their output was reasoning."""
     input: int = 0
     cache_read: int = 0
     cache_write: int = 0
@@ -52,9 +52,9 @@ class CallSum:
     unlisted: int = 0
     high: Decimal = ZERO
     unbounded: int = 0
-    """Calls that nothing bounds, or whose price is unknown."""
+    """Calls without an upper bound, or whose price is unknown."""
     unpriced: int = 0
-    """Calls that were answered, and lack a price: the reason where there is no dollar figure."""
+    """Calls that were answered, and lack a price: the reason if there is no dollar figure."""
     unknown: int = 0
     on_gpu: int = 0
     gpu_s: Decimal = ZERO
@@ -104,14 +104,14 @@ class CallSum:
         else:
             self.reasoning += call.reasoning
 
-    def plus(self, other: "CallSum") -> "CallSum":
-        """Return both together."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in SUMMED)
-        return CallSum(*(one + two for one, two in pairs))
+    def plus(self, summand: "CallSum") -> "CallSum":
+        """Return the sum of both."""
+        pairs = ((getattr(self, name), getattr(summand, name)) for name in SUMMED)
+        return CallSum(*(value + addend for value, addend in pairs))
 
     @property
     def tokens_in(self) -> int | None:
-        """Cached input included; None when a call reported no usage."""
+        """Cached input included; None if a call reported no usage."""
         return None if self.untold else self.input + self.cache_read + self.cache_write
 
     @property
@@ -121,22 +121,22 @@ class CallSum:
 
     @property
     def tokens_reasoning(self) -> int | None:
-        """None when a call did not say."""
+        """None if a call did not report it."""
         return None if self.unthought else self.reasoning
 
     @property
     def billed(self) -> Decimal | None:
-        """Dollars; None when the price of a call is unknown."""
+        """Dollars; None if the price of a call is unknown."""
         return None if self.unbilled else self.usd
 
     @property
     def listed(self) -> Decimal | None:
-        """Dollars at list price, nothing cached; None when a call has no price."""
+        """Dollars at list price, nothing cached; None if a call has no price."""
         return None if self.unlisted else self.usd_list
 
     @property
     def paid(self) -> "Paid":
-        """What was billed, as a range."""
+        """The billed dollars, as a range."""
         high = None if self.unbounded else self.high
         return Paid(self.usd, high, self.unknown, self.unbilled - self.unknown)
 
@@ -146,33 +146,33 @@ SUMMED = tuple(CallSum.__dataclass_fields__)
 
 def add_up(calls: Iterable[Call]) -> CallSum:
     """Return the sum of some calls."""
-    found = CallSum()
+    sums = CallSum()
     for call in calls:
-        found.add(call)
-    return found
+        sums.add(call)
+    return sums
 
 
 def is_uncounted(call: Call) -> bool:
-    """Say whether a call used tokens that nobody counted, so that its sums are unknown."""
+    """Return whether a call used tokens without a count, so that its sums are unknown."""
     # A request that was refused, for its length too, used none; a reply from the local cache did,
-    # when it was made. `spared` in harness/ledger/witness.py says the same without our code.
+    # when it was made. `spared` in harness/ledger/witness.py is the same without podium's code.
     answered = call.cache == "read" and call.stop != LENGTH_REFUSED
     return call.output is None and (call.billable != "no" or answered)
 
 
 def usage_of(calls: Iterable[Call]) -> Usage | None:
-    """Return the tokens of some calls, by kind; None where one that may have cost told none."""
-    told = [call.usage for call in calls if call.billable != "no"]
-    known = [usage for usage in told if usage is not None]
-    return sum(known, Usage(reasoning=0)) if len(known) == len(told) else None
+    """Return the tokens of some calls, by kind; None if a billable one reported none."""
+    usages = [call.usage for call in calls if call.billable != "no"]
+    reported = [usage for usage in usages if usage is not None]
+    return sum(reported, Usage(reasoning=0)) if len(reported) == len(usages) else None
 
 
 def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, CallSum]:
     """Return the sums of groups of calls."""
-    found: dict[Key, CallSum] = defaultdict(CallSum)
+    sums: dict[Key, CallSum] = defaultdict(CallSum)
     for call in calls:
-        found[key(call)].add(call)
-    return dict(found)
+        sums[key(call)].add(call)
+    return dict(sums)
 
 
 def total(sums: Iterable[CallSum]) -> CallSum:
@@ -181,7 +181,7 @@ def total(sums: Iterable[CallSum]) -> CallSum:
 
 
 class CallKind(NamedTuple):
-    """What calls have in common that are added up."""
+    """The common properties of calls that are added up together."""
 
     newest: bool
     role: str
@@ -198,23 +198,23 @@ CallSums = Mapping[CallKind, CallSum]
 
 
 def in_table(kind: CallKind) -> bool:
-    """Return whether calls stand in a table's figures per query."""
+    """Return whether calls count in a table's figures per query."""
     return kind.phase == "solve" and kind.counted
 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """US dollars that were billed, as far as anybody knows."""
+    """US dollars that were billed, as far as known."""
 
     low: Decimal = ZERO
     high: Decimal | None = ZERO
-    """None: nothing bounds a call whose end is unknown, or a billed call has no price."""
+    """None: a call whose end is unknown has no upper bound, or a billed call has no price."""
     unknown: int = 0
     unpriced: int = 0
 
     @property
     def exact(self) -> Decimal | None:
-        """The one number that it is; None for a range."""
+        """The exact amount; None for a range."""
         return self.low if self.low == self.high else None
 
 
@@ -222,14 +222,14 @@ ByScope = Mapping[Scope, Paid]
 
 
 def last_attempts(calls: Iterable[Call]) -> list[Call]:
-    """Return each call once, by its last attempt: what was asked, whatever failed on the way."""
-    # Failures of a provider depend on its day, like its caches, so a comparison cannot count on
-    # them; what they may have cost is in the bounds of what was billed.
-    last: dict[str, Call] = {}
+    """Return each call once, by its last attempt, without failed attempts before it."""
+    # A provider's failures vary by day, like its caches, so comparisons leave them out; their
+    # possible cost is in the bounds of the billed dollars.
+    newest: dict[str, Call] = {}
     for call in calls:
-        if call.call not in last or call.attempt > last[call.call].attempt:
-            last[call.call] = call
-    return list(last.values())
+        if call.call not in newest or call.attempt > newest[call.call].attempt:
+            newest[call.call] = call
+    return list(newest.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,31 +245,31 @@ class QueryTotals:
     conductor_tokens: int | None
     usd: Decimal | None
     worker_calls: int
-    """Those of workers that had a reply: what a manifest says beforehand."""
+    """Calls of workers that had a reply: the number that a manifest declares beforehand."""
     conductor_s: float | None
-    """Seconds of a model that plans in this process; None where none did, or unknown."""
+    """Seconds of a model that plans in this process; None if none did, or unknown."""
 
 
 BESIDE: Collection[Scope] = ("scoring", "environment")
-"""Scopes of a question's calls that are no work of its system."""
+"""Scopes of a question's calls that are not its system's work."""
 
 
 def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
-    """Add up the last attempts that answered one question; those that grade are left out."""
+    """Add up the last attempts that answered one question, without calls that grade."""
     sums = sums_by(
         (call for call in calls if call.scope not in BESIDE), lambda call: call.role == CONDUCTOR
     )
     workers, conductor = sums.get(False, CallSum()), sums.get(True, CallSum())
-    whole = workers.plus(conductor) if conductor.calls else workers
+    all_calls = workers.plus(conductor) if conductor.calls else workers
     planning = conductor.input + conductor.cache_read + conductor.cache_write + conductor.output
     return QueryTotals(
-        calls=whole.calls,
-        tokens_in=whole.tokens_in,
-        tokens_out=whole.tokens_out,
-        tokens_reasoning=whole.tokens_reasoning,
+        calls=all_calls.calls,
+        tokens_in=all_calls.tokens_in,
+        tokens_out=all_calls.tokens_out,
+        tokens_reasoning=all_calls.tokens_reasoning,
         worker_tokens_out=workers.tokens_out,
         conductor_tokens=None if conductor.untold else planning,
-        usd=whole.listed,
+        usd=all_calls.listed,
         worker_calls=workers.calls - workers.failed,
         conductor_s=conductor_s,
     )
@@ -283,66 +283,66 @@ class QuestionResult:
     epoch: int
     sample: str
     value: float | None
-    """None when unscored: we failed, or the run has not got there."""
+    """None if unscored: podium failed, or the run has not reached it yet."""
     reason: str
     parsed: bool
-    """False when it was graded wrong because no answer could be found in the reply."""
+    """False if it was graded wrong because no answer could be found in the reply."""
     kind: str
     topic: str
     steps: int | None
     depth: int | None
     stopped: str | None
     critical_path_s: float | None
-    """Of the longest chain of calls (`critical_path`); None for replies that were read back."""
+    """Seconds of the longest chain of calls (`critical_path`); None for replies read back."""
     totals: QueryTotals
     official: float | None = None
-    """The published evaluator's verdict, where the suite gives one beside its own."""
+    """The published evaluator's verdict, if the suite gives one beside its own."""
     fragile: bool = False
-    """True when a little more or less time might have changed the verdict."""
+    """True if a little more or less time might have changed the verdict."""
     erratum: bool = False
     turns: int | None = None
-    """Of a task that asks more than once: how often; None elsewhere, as the next two."""
+    """Turns of a task with several; None for others, as the next two."""
     tool_calls: int | None = None
     unused: float | None = None
-    """What was left of an equal budget, in its unit; None without one."""
+    """Unused part of an equal budget, in its unit; None without one."""
     limit: str | None = None
     """The task's own limit that ended it: `message`, `token`, `time`."""
     vote: str | None = None
-    """Digest of the answer that was found, in any order of options; it shows no text."""
+    """Digest of the extracted answer, independent of the options' order; it reveals no text."""
     fallback: str = ""
-    """What its system noted of falling back: a sentence of our own."""
+    """The system's note on a fallback: one of podium's sentences."""
     planned: bool = False
     plan_shape: str | None = None
-    """Whom its conductor's plan asks, and who reads whom; None if it was not carried out."""
+    """The workers of its conductor's plan, and which step reads which; None if not executed."""
     plan_fault: str | None = None
-    """What kind of fault its plan had, so that nothing was carried out; None for one that was."""
+    """The kind of fault of a plan that was not executed; None if it was executed."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     overhead_s: float | None = None
     """Seconds beyond that chain: waiting for connections, failed tries, this machine's work."""
     overstated: bool = False
-    """Whether Inspect's total of the sample is above what its calls add up to."""
+    """Whether Inspect's total of the sample exceeds the sum of its calls."""
     too_long: bool = False
-    """True when it was graded wrong because its last request was refused for its length."""
+    """True if it was graded wrong because its last request was refused for its length."""
 
     @property
     def graded(self) -> bool:
-        """Say whether there is a verdict."""
+        """Whether there is a verdict."""
         return self.value is not None
 
 
 @dataclass(frozen=True, slots=True)
 class SystemRun:
-    """One system that sat one suite: its newest attempts, and the sums of all its calls."""
+    """One system's run of one suite: its newest attempts, and the sums of all its calls."""
 
     facts: RunFacts
     paths: tuple[Path, ...]
     asked: int
-    """(question, epoch) pairs that the run set out to ask."""
+    """(question, epoch) pairs that the run was to ask."""
     epochs: int
     attempts: tuple[QuestionResult, ...]
     spend: CallSums
     paid: ByScope | None = None
-    """What left a purse, by the journals; None where nothing did, and for runs without journals."""
+    """Paid dollars by scope, from the journals; None if nothing was paid, or without journals."""
 
     @property
     def logs(self) -> tuple[str, ...]:
@@ -357,7 +357,7 @@ class SystemTotals:
     n_asked: int
     n_graded: int
     n_unparsed: int
-    """Wrong because no answer was found in the reply; where a plan failed, or the last request was
+    """Wrong because no answer was found in the reply; if a plan failed, or the last request was
     longer than its worker's context, there was no reply."""
     n_too_long: int
     """Wrong because that request was refused for its length."""
@@ -370,7 +370,7 @@ class SystemTotals:
     usd: Decimal | None
     paid: Paid
     usd_paid: Decimal | None
-    """The same over the pairs begun so far, and not divided; None when it is a range."""
+    """Exact dollars per begun pair, and undivided in `usd_spent`; None if `paid` is a range."""
     usd_spent: Decimal | None
     usd_grading: Decimal | None
     steps: float | None
@@ -378,22 +378,22 @@ class SystemTotals:
     critical_path_s: float | None
     overhead_s: float | None
     n_unpriced: int
-    """Calls with a reply and no price: the reason when there is no dollar figure."""
+    """Calls with a reply and no price: the reason if there is no dollar figure."""
     n_planned: int
     """Graded pairs for which a model was asked for a plan."""
     plan_faults: Mapping[str, int]
-    """Of those, what was wrong with plans that could not be carried out, and how often."""
+    """Of those, the faults of plans that could not be executed, with counts."""
     conductor_s: float | None
-    """Of a model that plans in this process, on this machine's processor; None without one."""
+    """Seconds of a model that plans in this process, on this machine; None without one."""
     n_failed: int
     n_contradictory: int
     """Calls whose counts of tokens cannot all be true."""
     n_overstated: int
-    """Pairs of which Inspect's total is above what their calls add up to."""
+    """Pairs of which Inspect's total exceeds the sum of their calls."""
 
     @property
     def usd_at_least(self) -> Decimal:
-        """What is known of what was paid: a call without an end may have been billed as well."""
+        """The known paid dollars: a call without an end may have been billed as well."""
         return self.paid.low
 
 
@@ -406,10 +406,10 @@ TIMES = ("critical_path_s", "overhead_s")
 
 
 def system_totals(run: SystemRun) -> SystemTotals:
-    """Average a system's queries, and add up what all its attempts have spent."""
+    """Average a system's queries, and add up the spend of all its attempts."""
     graded = [attempt for attempt in run.attempts if attempt.graded]
     rows = [attempt.totals for attempt in graded]
-    begun, whole = len(run.attempts), total(run.spend.values())
+    pair_count, all_calls = len(run.attempts), total(run.spend.values())
     answering, scoring = _paid(run, "inference", "solve"), _paid(run, "scoring", "score")
     spent, facts = answering.exact, run.facts
     replayed = facts.label == "recorded" or any(
@@ -418,38 +418,38 @@ def system_totals(run: SystemRun) -> SystemTotals:
     return SystemTotals(
         n_asked=run.asked,
         n_graded=len(graded),
-        n_unparsed=sum(not (one.parsed or one.plan_fault or one.too_long) for one in graded),
-        n_too_long=sum(one.too_long for one in graded),
+        n_unparsed=sum(not (row.parsed or row.plan_fault or row.too_long) for row in graded),
+        n_too_long=sum(attempt.too_long for attempt in graded),
         **{name: mean_if_known([getattr(row, name) for row in rows]) for name in MEANS},
         usd=mean_if_known([row.usd for row in rows]),
         paid=answering,
-        usd_paid=spent / begun if spent is not None and begun else None,
+        usd_paid=spent / pair_count if spent is not None and pair_count else None,
         usd_spent=spent,
         usd_grading=scoring.exact,
         steps=mean_if_known([attempt.steps for attempt in graded]),
         depth=mean_if_known([attempt.depth for attempt in graded]),
-        # A replayed reply comes at once: how long the real one took is not known.
+        # A replayed reply comes at once: the real one's duration is unknown.
         **{
-            name: None if replayed else mean_if_known([getattr(one, name) for one in graded])
+            name: None if replayed else mean_if_known([getattr(row, name) for row in graded])
             for name in TIMES
         },
-        n_unpriced=whole.unpriced,
+        n_unpriced=all_calls.unpriced,
         n_planned=sum(attempt.planned for attempt in graded),
-        plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
-        n_failed=whole.failed,
-        n_contradictory=whole.contradictory,
+        plan_faults=Counter(attempt.plan_fault for attempt in graded if attempt.plan_fault),
+        n_failed=all_calls.failed,
+        n_contradictory=all_calls.contradictory,
         n_overstated=sum(attempt.overstated for attempt in run.attempts),
     )
 
 
 def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
-    """Return what left a purse; by the logs for runs that are older than journals."""
-    # A call that failed without saying whether it was billed has no upper bound there. Journals
-    # that have less than the logs are not all here, so what was paid has no upper bound either.
+    """Return the paid dollars; from the logs for runs that are older than journals."""
+    # There a failed call without billing information has no upper bound. If journals have less than
+    # the logs, some are missing, so the paid dollars have no upper bound either.
     if run.facts.label not in ("live", PLAIN):
         return Paid()
-    kinds = ((kind, one) for kind, one in run.spend.items() if kind.phase == phase)
-    billed = total(one for kind, one in kinds if kind.billable).paid
+    kinds = ((kind, call_sum) for kind, call_sum in run.spend.items() if kind.phase == phase)
+    billed = total(call_sum for kind, call_sum in kinds if kind.billable).paid
     if run.paid is None:
         return billed
     paid = run.paid.get(scope, Paid())
@@ -459,40 +459,40 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
 
 
 def mean_if_known(values: Sequence[Any]) -> Any:
-    """Return the mean of floats or of dollars; None where one is unknown, or there is none."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(values) if values and len(known) == len(values) else None
+    """Return the mean of floats or of dollars; None if one is unknown, or there is none."""
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(values) if values and len(numbers) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
 class SpentSoFar:
-    """What a run's directory has spent, from all attempts: where a resumed run begins."""
+    """The spend of a run's directory, from all attempts: a resumed run starts with it."""
 
     usd: Decimal = ZERO
     unbounded: Counter[str] = field(default_factory=Counter[str])
-    """By price: attempts that may have been billed, of which nobody can say yet how much: nothing
-    bounds them, and no call of their price has ended."""
+    """By price: attempts that may have been billed, at a still unknown amount: they have no upper
+    bound, and no call of their price has ended."""
     dearest: Mapping[str, Decimal] = field(default_factory=dict[str, Decimal])
-    """By price: what its dearest call cost."""
+    """By price: the cost of its dearest call."""
 
 
 def spent_by(
-    calls: Iterable[Call], whole: SpentSoFar | None = None, limit: str = "--max-usd"
+    calls: Iterable[Call], overall: SpentSoFar | None = None, limit: str = "--max-usd"
 ) -> SpentSoFar:
-    """Add up what some calls have spent, for a limit; UserError names a worker without a price.
+    """Add up the spend of some calls, for a limit; UserError names a worker without a price.
 
-    An attempt of which nobody knows whether it was billed counts as the most it can have cost, or
-    where nothing bounds that, as the dearest call of its price: of these calls, and of the `whole`
-    that they are part of.
+    If it is unknown whether an attempt was billed, it counts as its maximum cost, or without an
+    upper bound as the dearest call of its price: of these calls, and of the `overall` spend that
+    they are part of.
     """
-    known = ZERO
-    dearest: dict[str, Decimal] = dict(whole.dearest) if whole else {}
+    usd = ZERO
+    dearest: dict[str, Decimal] = dict(overall.dearest) if overall else {}
     unbounded: Counter[str] = Counter()
     for call in calls:
         if call.billable == "unknown" and call.usd_high is None:
             unbounded[call.price_ref] += 1
         elif call.billable == "unknown":
-            known += call.usd_high or ZERO
+            usd += call.usd_high or ZERO
         elif call.usd is None:
             raise UserError(
                 f"Calls of {call.role!r} in {call.journal or call.log} have no price, so {limit} "
@@ -500,8 +500,8 @@ def spent_by(
                 "has the worker."
             )
         elif call.billable == "yes":
-            known += call.usd
+            usd += call.usd
             dearest[call.price_ref] = max(call.usd, dearest.get(call.price_ref, ZERO))
     assumed = (dearest[ref] * often for ref, often in unbounded.items() if ref in dearest)
-    rest = {ref: often for ref, often in unbounded.items() if ref not in dearest}
-    return SpentSoFar(known + sum(assumed, ZERO), Counter(rest), dearest)
+    unresolved = {ref: often for ref, often in unbounded.items() if ref not in dearest}
+    return SpentSoFar(usd + sum(assumed, ZERO), Counter(unresolved), dearest)

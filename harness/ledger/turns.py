@@ -1,7 +1,7 @@
-"""A sample of a task turn by turn: what was asked in each, who acted, which tools answered.
+"""A sample of a task turn by turn: the calls of each, the acting event, the tools' answers.
 
-A turn begins with the event of the system's own model, which has no tokens; what follows until the
-next one is the turn's. Where agents of one sample ask side by side, turns mix.
+A turn begins with an event of the system's own model, which has no tokens, and ends before the
+next one. If agents of one sample ask concurrently, turns mix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,100 +31,100 @@ class Turn:
     """One answer of a system within a sample, and what the task did with it."""
 
     events: tuple[str, ...]
-    """Of the calls that were made for it."""
+    """The events of the calls that were made for it."""
     acted: str | None
-    """The event whose output is the turn's, the last one of several that are the same."""
+    """The event whose output is the turn's; the last one if several are equal."""
     reply: str
     tools: tuple[ToolAnswer, ...]
     others: tuple[tuple[str, str], ...]
-    """What other models of the task said behind it: role and text."""
+    """Later replies of the task's other models: role and text."""
 
 
-def turns_in(sample: Json, told: Told) -> Iterator[Turn]:
-    """Yield the turns of a sample of a raw log; none of one that a system answered at once."""
+def turns_in(sample: Json, to_text: Told) -> Iterator[Turn]:
+    """Yield the turns of a sample of a raw log; none if a system answered it at once."""
     turn: list[Json] = []
     for event in cast(Iterable[Json], sample.get("events") or ()):
         if event["event"] == "model" and str(event.get("model")).startswith(SYSTEMS):
-            yield from _turn(turn, told)
+            yield from _turn(turn, to_text)
             turn = [event]
         elif turn and event["event"] in ("model", "tool"):
             turn.append(event)
-    yield from _turn(turn, told)
+    yield from _turn(turn, to_text)
 
 
-def _turn(events: Sequence[Json], told: Told) -> Iterator[Turn]:
+def _turn(events: Sequence[Json], to_text: Told) -> Iterator[Turn]:
     if not events:
         return
-    own, after = _message(events[0]), events[1:]
-    ended = events[0].get("completed") or ""
-    asked = [one for one in after if one["event"] == "model"]
-    within = [one for one in asked if not ended or str(one.get("timestamp")) <= ended]
-    same = [one for one in within if _told_by(_message(one)) == _told_by(own)]
+    message, later = _message(events[0]), events[1:]
+    end = events[0].get("completed") or ""
+    model_calls = [event for event in later if event["event"] == "model"]
+    within = [event for event in model_calls if not end or str(event.get("timestamp")) <= end]
+    same = [event for event in within if _told_by(_message(event)) == _told_by(message)]
     yield Turn(
-        events=tuple(str(one.get("uuid")) for one in within),
+        events=tuple(str(event.get("uuid")) for event in within),
         acted=str(same[-1].get("uuid")) if same else None,
-        reply=told(own) if own else "",
-        tools=tuple(_tool(one, told) for one in after if one["event"] == "tool"),
+        reply=to_text(message) if message else "",
+        tools=tuple(_tool(event, to_text) for event in later if event["event"] == "tool"),
         others=tuple(
-            (str(one.get("role") or ""), told(_message(one)))
-            for one in asked
-            if one not in within and _message(one)
+            (str(event.get("role") or ""), to_text(_message(event)))
+            for event in model_calls
+            if event not in within and _message(event)
         ),
     )
 
 
 def _message(event: Json) -> Json:
-    said: Sequence[Json] = (event.get("output") or NOTHING).get("choices") or ()
-    return said[0].get("message") or NOTHING if said else NOTHING
+    choices: Sequence[Json] = (event.get("output") or NOTHING).get("choices") or ()
+    return choices[0].get("message") or NOTHING if choices else NOTHING
 
 
 def _told_by(message: Json) -> object:
     calls: Sequence[Json] = message.get("tool_calls") or ()
-    called = [(one.get("function"), one.get("arguments")) for one in calls]
-    return message.get("content"), called
+    requests = [(call.get("function"), call.get("arguments")) for call in calls]
+    return message.get("content"), requests
 
 
-def _tool(event: Json, told: Told) -> ToolAnswer:
+def _tool(event: Json, to_text: Told) -> ToolAnswer:
     error, result = event.get("error"), event.get("result")
-    said = (error or NOTHING).get("message") if error else result
+    content = (error or NOTHING).get("message") if error else result
     return ToolAnswer(
         function=str(event.get("function")),
         arguments=event.get("arguments") or {},
-        answer=told({"content": said if isinstance(said, str | list) else str(said)}),
+        answer=to_text({"content": content if isinstance(content, str | list) else str(content)}),
         failed=error is not None,
     )
 
 
-def turns_json(turns: Sequence[Turn], calls: Sequence[Call], *, shown: bool) -> list[Json]:
-    """Return turns as plain JSON: calls by their places, dollars as they add up turn by turn.
+def turns_json(turns: Sequence[Turn], calls: Sequence[Call], *, public: bool) -> list[Json]:
+    """Return turns as plain JSON: calls by their indices, dollars summed up to each turn.
 
-    Without what was said where texts are withheld. Dollars are None from a call without a price on.
+    Texts are omitted unless `public`. Dollars are None from the first call without a price on.
     """
-    made: list[Json] = []
+    rows: list[Json] = []
     sums: dict[str, Decimal | None] = dict.fromkeys(("usd_list", "usd"), Decimal(0))
     for turn in turns:
-        places = [at for at, one in enumerate(calls) if one.event in turn.events]
-        acted = [at for at in places if calls[at].event == turn.acted]
+        places = [index for index, call in enumerate(calls) if call.event in turn.events]
+        acted = [index for index in places if calls[index].event == turn.acted]
         for name, so_far in sums.items():
-            spent = [getattr(calls[at], name) for at in places]
-            known = so_far is not None and None not in spent
-            sums[name] = sum(spent, so_far) if known and so_far is not None else None
-        made.append(
+            spent = [getattr(calls[index], name) for index in places]
+            has_price = so_far is not None and None not in spent
+            sums[name] = sum(spent, so_far) if has_price and so_far is not None else None
+        rows.append(
             {
                 "calls": places,
                 "acted": acted[-1] if acted else None,
-                "reply": turn.reply if shown else None,
-                "tools": [_tool_json(one, shown=shown) for one in turn.tools],
+                "reply": turn.reply if public else None,
+                "tools": [_tool_json(tool, public=public) for tool in turn.tools],
                 "others": [
-                    {"role": role, "text": text if shown else None} for role, text in turn.others
+                    {"role": role, "text": text if public else None} for role, text in turn.others
                 ],
                 **{name: plain(so_far) for name, so_far in sums.items()},
             }
         )
-    return made
+    return rows
 
 
-def _tool_json(tool: ToolAnswer, *, shown: bool) -> Json:
-    said = {"arguments": dict(tool.arguments), "answer": tool.answer}
-    hidden = said if shown else dict.fromkeys(said)
+def _tool_json(tool: ToolAnswer, *, public: bool) -> Json:
+    texts = {"arguments": dict(tool.arguments), "answer": tool.answer}
+    hidden = texts if public else dict.fromkeys(texts)
     return {"function": tool.function, "failed": tool.failed, **hidden}

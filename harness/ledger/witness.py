@@ -1,8 +1,8 @@
-"""Make a table again: verdicts and prices from the logs, tokens from the journals, nothing of ours.
+"""Recompute a table: verdicts and prices from the logs, tokens from the journals, without podium.
 
     python verify.py DIR [TABLE]       needs Python 3.11 or newer and DuckDB
 DIR holds what `podium run` wrote, TABLE is a table.json of `podium report` (DIR/report/table.json).
-Prints each figure made again (none drawn, estimated, a bound or a time); exits 1 if any differs.
+Prints each recomputed figure (none drawn, estimated, a bound or a time); exits 1 if any differs.
 """
 
 import json
@@ -74,7 +74,7 @@ ROUTED = """SELECT x FROM (SELECT avg(v) accuracy, avg(usd) usd_per_query, avg(t
 
 def _members(path: Path, prefix: str) -> Iterator[Json]:
     with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-        for info in (one for name, one in archive.NameToInfo.items() if name.startswith(prefix)):
+        for info in (info for name, info in archive.NameToInfo.items() if name.startswith(prefix)):
             try:
                 yield json.loads(archive.read(info))
             except NotImplementedError:  # Zstandard, before Python 3.14: DuckDB unpacks it
@@ -87,14 +87,14 @@ def _members(path: Path, prefix: str) -> Iterator[Json]:
 
 
 def _cost(use: Json, price: Json, service: str | None = None) -> float:
-    prompt = sum(use[name] for name in INPUT)  # a tier goes by the whole of it
+    prompt = sum(use[name] for name in INPUT)  # a tier goes by all of it
     rates = [price, *(tier for tier in price.get("tiers", []) if prompt > tier["above"])][-1]
     thought = use["reasoning"] if "reasoning" in rates and use["output"] else 0
     tokens = {**use, "output": use["output"] - thought, "reasoning": thought}
     tokens |= {INPUT[2]: use[INPUT[2]] - use["cache_write_1h"], OWN[0]: use[OWN[0]] - use[OWN[1]]}
     factor = float({"standard": 1, **price.get("services", NONE)}.get(service or "standard", nan))
-    whole = price.get("full_rate", NONE).get(service, ())
-    usd = [n * float(rates.get(k, nan)) * (k in whole or factor) for k, n in tokens.items() if n]
+    full = price.get("full_rate", NONE).get(service, ())
+    usd = [n * float(rates.get(k, nan)) * (k in full or factor) for k, n in tokens.items() if n]
     return nan if tokens["output"] < 0 else sum(usd) / 1e6 + float(price.get("request", 0))
 
 
@@ -109,13 +109,13 @@ def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
             if line.get("kind") == "intent":
                 intents[line["call"]] = line
             elif line.get("kind") == "outcome":
-                call, told = intents[line["call"]], line["usage"]
-                spared = line.get("refused") or (not told and (line.get("http_status") or 0) > 299)
-                told = told or dict.fromkeys(PARTS, 0 if spared else None)  # refused, so none used
-                use: Json = {k: nan if (n := told.get(k, 0)) is None else n for k in PARTS}
+                call, usage = intents[line["call"]], line["usage"]
+                spared = line.get("refused") or (not usage and (line.get("http_status") or 0) > 299)
+                usage = usage or dict.fromkeys(PARTS, 0 if spared else None)  # refused: none used
+                use: Json = {k: nan if (n := usage.get(k, 0)) is None else n for k in PARTS}
                 ref, free = call["price_ref"], line["cache"] == "read" or facts["label"] != "live"
                 price = book.get(ref) or rules.get(ref[: ref.find("/") + 1]) or {"request": nan}
-                listed = use | BARE | {"input": sum(use[part] for part in INPUT)}
+                listed = use | BARE | {"input": sum(use[name] for name in INPUT)}
                 usd = [_cost(listed, price), 0 if free else _cost(use, price, call.get("service"))]
                 by = [*map(call.get, ("scope", "role", "step")), line["event"], listed["input"]]
                 yield [*by, *map(use.get, PARTS[3:5]), *([0, 0] if spared else usd)]
@@ -123,57 +123,57 @@ def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
 
 def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
     newest = {log.parent: head for _, _, log, head in reversed(logs)}  # of each shard
-    head, plans, begun = logs[0][3], logs[0][2].parents[2].glob("shards.json"), set[Any]()
-    for call in (one for folder in newest for one in _calls(folder, newest[folder])):
+    head, plans, pairs = logs[0][3], logs[0][2].parents[2].glob("shards.json"), set[Any]()
+    for call in (call for folder in newest for call in _calls(folder, newest[folder])):
         db.execute(f"INSERT INTO call VALUES (?{', ?' * len(call)})", [run, *call])
-    for sample in (one for log in logs for one in _members(log[2], "samples/")):
+    for sample in (sample for log in logs for sample in _members(log[2], "samples/")):
         pair = str(sample["id"]), sample["epoch"]
-        if pair not in begun and pair[1] <= row["epochs"]:
-            begun.add(pair)
+        if pair not in pairs and pair[1] <= row["epochs"]:
+            pairs.add(pair)
             score = (sample.get("scores") or NONE).get("podium") or NONE
-            facts, found = sample.get("metadata") or NONE, score.get("metadata") or NONE
+            facts, notes = sample.get("metadata") or NONE, score.get("metadata") or NONE
             value = nan if sample.get("error") or score.get("value") is None else score["value"]
-            plan, parsed = (facts.get("podium") or NONE).get("plan"), found.get("parsed", True)
+            plan, parsed = (facts.get("podium") or NONE).get("plan"), notes.get("parsed", True)
             orders = [(facts.get(key) or NONE).get("permutation") for key in ("asked", "question")]
             order, vote = next(filter(None, orders), None), str(score.get("answer") or "").rstrip()
             if order and vote:  # a letter is another option in another epoch
                 vote = dict(zip("ABCDEFGHIJ", map(str, order), strict=False)).get(vote, "")
-            events = [*(one.get("uuid") for one in sample.get("events") or list[Json]()), None]
-            values = [run, *pair, value, vote, found.get("official"), parsed, plan, events]
+            events = [*(event.get("uuid") for event in sample.get("events") or list[Json]()), None]
+            values = [run, *pair, value, vote, notes.get("official"), parsed, plan, events]
             db.execute(f"INSERT INTO pair VALUES ({'?, ' * 8}?)", values)
-    shards = (one for plan in plans for one in json.loads(plan.read_text())["shards"])
-    parts = (part for one in shards for part in one["parts"] if part["entry"] == head["task"])
-    asked = sum(part["last"] - part["first"] for part in parts)
-    asked = asked or sum(len(one["dataset"]["sample_ids"]) for one in newest.values())
-    paid = len(begun) if row["epochs"] == (head["config"].get("epochs") or 1) else None  # by all
-    sums = {"run": run, "asked": max(asked * row["epochs"], len(begun)), "begun": paid}
-    found = db.execute(SPENT, sums).fetchone()[0]
-    if row["usd_paid_per_query"] is not None:  # else a range, for some calls have no end
-        found |= dict.fromkeys(("usd_paid_per_query", "usd_paid_high"), found["usd_paid_low"])
-    return found
+    shards = (shard for plan in plans for shard in json.loads(plan.read_text())["shards"])
+    slots = (slot for shard in shards for slot in shard["parts"] if slot["entry"] == head["task"])
+    count = sum(slot["last"] - slot["first"] for slot in slots)
+    count = count or sum(len(head["dataset"]["sample_ids"]) for head in newest.values())
+    paid = len(pairs) if row["epochs"] == (head["config"].get("epochs") or 1) else None  # by all
+    sums = {"run": run, "asked": max(count * row["epochs"], len(pairs)), "begun": paid}
+    spent = db.execute(SPENT, sums).fetchone()[0]
+    if row["usd_paid_per_query"] is not None:  # else a range, as some calls have no end
+        spent |= dict.fromkeys(("usd_paid_per_query", "usd_paid_high"), spent["usd_paid_low"])
+    return spent
 
 
 def _remade(db: Any, rows: list[Json], run: int) -> Json:
     row, k = rows[run], rows[run]["maj_k"]
-    beside = [at for at, one in enumerate(rows) if all(one.get(k) == row.get(k) for k in BLOCK)]
-    singles = [at for at in beside if rows[at]["system"].startswith("single:")]
+    beside = [i for i, peer in enumerate(rows) if all(peer.get(k) == row.get(k) for k in BLOCK)]
+    singles = [i for i in beside if rows[i]["system"].startswith("single:")]
     if row["derived"] and not k:
-        priced = all(rows[at]["usd_per_query"] is not None for at in singles)
+        priced = all(rows[i]["usd_per_query"] is not None for i in singles)
         return db.execute(ROUTED, {"runs": singles, "priced": priced}).fetchone()[0]
-    base = next((at for at in singles if row["system"].endswith(f" of {rows[at]['system']})")), run)
-    other = next((at for at in beside if rows[at]["verdict"] == "reference" != row["verdict"]), -1)
-    found = db.execute(FIGURES, {"run": base, "other": other}).fetchone()[0]
-    found = {name: k * found[name] for name in SUMS} if row["derived"] else found  # k tries' sums
-    if k and rows[base]["epochs"] <= 12:  # of more the majorities are drawn, or too many
-        most = db.execute(MAJORITY, {"run": base, "k": k, "n": rows[base]["epochs"]}).fetchone()
-        found["accuracy" if row["derived"] else "maj_accuracy"] = most[0]
-    return found
+    base = next((i for i in singles if row["system"].endswith(f" of {rows[i]['system']})")), run)
+    reference = next((i for i in beside if rows[i]["verdict"] == "reference" != row["verdict"]), -1)
+    values = db.execute(FIGURES, {"run": base, "other": reference}).fetchone()[0]
+    values = {name: k * values[name] for name in SUMS} if row["derived"] else values  # of k tries
+    if k and rows[base]["epochs"] <= 12:  # with more epochs, majorities are drawn, or too many
+        majority = db.execute(MAJORITY, {"run": base, "k": k, "n": rows[base]["epochs"]}).fetchone()
+        values["accuracy" if row["derived"] else "maj_accuracy"] = majority[0]
+    return values
 
 
 def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]]:
-    """Yield a line on each figure of a table that can be made again, and whether it is the same."""
+    """Yield a line on each figure of a table that can be recomputed, and whether it is equal."""
     rows = json.loads((path or folder / "report" / "table.json").read_text())["rows"]
-    db, rest = duckdb.connect().execute(TABLES), list[Json]()
+    db, sums = duckdb.connect().execute(TABLES), list[Json]()
     groups = defaultdict[Any, dict[Path, list[Any]]](dict)
     for log in folder.resolve().rglob("*.eval"):
         head = [*_members(log, "header.json"), *_members(log, "_journal/start.json")][0]["eval"]
@@ -184,17 +184,17 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
             groups[names].setdefault(place, []).append((head["created"], log.name, log, head))
     for run, row in enumerate(rows):
         sat = groups[tuple(row.get(name) or "official" for name in (*BLOCK, "system"))]
-        rest.append(_read(db, run, row, sorted(sat.pop(min(sat)), reverse=True)) if sat else NONE)
+        sums.append(_read(db, run, row, sorted(sat.pop(min(sat)), reverse=True)) if sat else NONE)
     for run, row in enumerate(rows):
-        for name, told in (rest[run] | _remade(db, rows, run)).items():
-            said, made = row[name], nan if told is None else told
-            line = f"{row['suite']}, {row['system']}, {name}: {said}"
-            near = 5.1e-9 if "query" in name or "paid" in name else min(5.1e-7, 5.1e-5 * abs(made))
-            same = isnan(made) == (said is None) and not abs(made - (said or 0)) > near
-            yield line if same else f"{line} in the table, {made:.10g} by its files", same
+        for name, figure in (sums[run] | _remade(db, rows, run)).items():
+            old, new = row[name], nan if figure is None else figure
+            line = f"{row['suite']}, {row['system']}, {name}: {old}"
+            near = 5.1e-9 if "query" in name or "paid" in name else min(5.1e-7, 5.1e-5 * abs(new))
+            same = isnan(new) == (old is None) and not abs(new - (old or 0)) > near
+            yield line if same else f"{line} in the table, {new:.10g} by its files", same
 
 
 if __name__ == "__main__":
-    found = list(figures(*map(Path, sys.argv[1:])))
-    sys.stdout.writelines(f"{line}\n" for line, _ in found)
-    sys.exit(not all(same for _, same in found))
+    results = list(figures(*map(Path, sys.argv[1:])))
+    sys.stdout.writelines(f"{line}\n" for line, _ in results)
+    sys.exit(not all(same for _, same in results))

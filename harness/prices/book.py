@@ -1,7 +1,7 @@
 """A price book: a TOML file of dated entries, append-only, every number with a source.
 
-Tokens are stored and dollars recomputed, so a log can be priced with any book. A price source of
-today answers for days before a model existed; history/records.toml has facts from those days.
+Tokens are stored and dollars recomputed, so a log can be priced with any book. A current price
+source answers even for days before a model existed; history/records.toml has facts from those days.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ Row = Mapping[str, object]
 RATES = tuple(Rates.__dataclass_fields__)
 OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
 SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
-"""What a book may give a factor for; `standard` is the book itself."""
+"""Services that may have a factor in a book; `standard` has the book's prices."""
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
 """Between these, a call of a billion tokens is priced within the 28 digits of Python's decimals."""
@@ -35,7 +35,7 @@ GPU = tuple(Gpu.__dataclass_fields__)
 
 
 class BadEntry(ValueError):
-    """What is wrong with one entry of a book, named."""
+    """A mistake in one entry of a book; the message names the entry."""
 
 
 def price_from(ref: str, row: object, evidence: Evidence) -> Price:
@@ -59,35 +59,35 @@ def price_from(ref: str, row: object, evidence: Evidence) -> Price:
 
 
 def price_json(price: Price) -> dict[str, object]:
-    """Return a price as plain JSON values; `price_from` reads it back. What is unknown is absent.
+    """Return a price as plain JSON values; `price_from` reads it back. Unknown values are absent.
 
     >>> price_json(Price(Decimal("1.25"), Decimal("10")))
     {'input': '1.25', 'output': '10', 'evidence': 'dated'}
     """
-    found: dict[str, object] = _known(price.base)
+    data: dict[str, object] = _known(price.base)
     if price.tiers:
-        found["tiers"] = [{"above": tier.above, **_known(tier.rates)} for tier in price.tiers]
+        data["tiers"] = [{"above": tier.above, **_known(tier.rates)} for tier in price.tiers]
     if price.request:
-        found["request"] = format(price.request, "f")
+        data["request"] = format(price.request, "f")
     if price.services:
-        found["services"] = {name: format(factor, "f") for name, factor in price.services.items()}
+        data["services"] = {name: format(factor, "f") for name, factor in price.services.items()}
     if price.full_rate:
-        found["full_rate"] = {name: list(rates) for name, rates in price.full_rate.items()}
+        data["full_rate"] = {name: list(rates) for name, rates in price.full_rate.items()}
     if price.gpu:
         exact = {name: format(getattr(price.gpu, name), "f") for name in GPU[2:4]}
-        found["gpu"] = asdict(price.gpu) | exact
-    found["evidence"] = price.evidence
-    said = {"launched": price.launched, "source": price.source}
-    return found | {name: value for name, value in said.items() if value}
+        data["gpu"] = asdict(price.gpu) | exact
+    data["evidence"] = price.evidence
+    texts = {"launched": price.launched, "source": price.source}
+    return data | {name: value for name, value in texts.items() if value}
 
 
 def _known(rates: Rates) -> dict[str, object]:
     return {name: format(rate, "f") for name, rate in asdict(rates).items() if rate is not None}
 
 
-def _fields(name: str, row: object, others: tuple[str, ...]) -> Row:
+def _fields(name: str, row: object, extra: tuple[str, ...]) -> Row:
     fields = _table(name, row)
-    if unknown := sorted(set(fields) - {*RATES, *others}):
+    if unknown := sorted(set(fields) - {*RATES, *extra}):
         raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}")
     return fields
 
@@ -99,11 +99,11 @@ def _table(name: str, row: object) -> Row:
 
 
 def _rates(name: str, fields: Row) -> Rates:
-    found = {rate: _amount(name, rate, fields.get(rate)) for rate in RATES}
-    paid_in, paid_out = found.pop("input"), found.pop("output")
+    rates = {rate: _amount(name, rate, fields.get(rate)) for rate in RATES}
+    paid_in, paid_out = rates.pop("input"), rates.pop("output")
     if paid_in is None or paid_out is None:
         raise BadEntry(f"{name} has no {'input' if paid_in is None else 'output'} rate")
-    return Rates(paid_in, paid_out, **found)
+    return Rates(paid_in, paid_out, **rates)
 
 
 def _amount(name: str, field: str, value: object) -> Decimal | None:
@@ -143,29 +143,29 @@ def _tier(name: str, row: object) -> Tier:
 
 
 def _services(name: str, fields: Row) -> dict[Service, Decimal]:
-    found: dict[Service, Decimal] = {}
+    services: dict[Service, Decimal] = {}
     for service, value in _table(f"{name}: services", fields.get("services") or {}).items():
         if service not in SERVICES:
-            known = ", ".join(SERVICES)
-            raise BadEntry(f"{name} has the unknown service {service!r}; known: {known}")
+            names = ", ".join(SERVICES)
+            raise BadEntry(f"{name} has the unknown service {service!r}; known: {names}")
         factor = _amount(name, f"services.{service}", value)
         if factor is not None:
-            found[SERVICES[service]] = factor
-    return found
+            services[SERVICES[service]] = factor
+    return services
 
 
 def _full_rate(
     name: str, value: object, services: Mapping[Service, Decimal]
 ) -> dict[Service, tuple[str, ...]]:
-    found: dict[Service, tuple[str, ...]] = {}
+    full_rates: dict[Service, tuple[str, ...]] = {}
     for service, rates in _table(f"{name}: full_rate", value or {}).items():
         if service not in services:
             raise BadEntry(f"{name}: full_rate names {service!r}, which has no factor in services")
         listed = list(cast(Sequence[object], rates)) if isinstance(rates, list | tuple) else [rates]
         if unknown := [rate for rate in listed if rate not in RATES]:
             raise BadEntry(f"{name} has the unknown rate {unknown[0]!r} in full_rate")
-        found[SERVICES[service]] = tuple(str(rate) for rate in listed)
-    return found
+        full_rates[SERVICES[service]] = tuple(str(rate) for rate in listed)
+    return full_rates
 
 
 def _gpu(name: str, value: object) -> Gpu:
@@ -202,39 +202,39 @@ def _records() -> Mapping[str, Mapping[str, Any]]:
 
 
 def launch_day(ref: str) -> str:
-    """Return the first day on which a model could be called (ISO); empty when unknown."""
+    """Return the first day on which a model could be called (ISO); empty if unknown."""
     return str(_records().get(ref, {}).get("launched", ""))
 
 
 def ended_day(ref: str) -> str:
-    """Return the day on which a model was served no more (ISO); empty when none is on record."""
+    """Return the first day on which a model was no longer served (ISO); empty if none is known."""
     return str(_records().get(ref, {}).get("ended", ""))
 
 
 def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
-    """Return the price that a dated source stated for a day, and since when (ISO); None without."""
-    # It held until the first day on which the source said otherwise, if it ever did.
+    """Return the price that a dated source stated for a day, and its first day (ISO), or None."""
+    # It held until the first day on which the source stated another, if any.
     for row in _records().get(ref, {}).get("prices", ()):
         if row["since"] <= day.isoformat() < (row.get("until") or date.max.isoformat()):
             rates = {name: value for name, value in row.items() if name not in ("since", "until")}
-            found = price_from(ref, {**rates, "launched": launch_day(ref)}, "dated")
-            return found, row["since"]
+            price = price_from(ref, {**rates, "launched": launch_day(ref)}, "dated")
+            return price, row["since"]
     return None
 
 
 BOOKS = Path(__file__).parent
 EMBEDDED_WHOLE = 100
-"""Entries up to which a log embeds a whole book. A list of today has thousands, and runs have
-hundreds of logs, which readers open one by one."""
+"""Maximum number of entries of a book that a log embeds whole. A current list has thousands, and
+runs have hundreds of logs, which readers open one by one."""
 UNDATED = "undated"
-"""The date of a book that claims none, because its prices are nobody's."""
+"""The date of a book without one, because no provider charges its prices."""
 
 FIELDS = ("date", "source", "retrieved", "usd_per_mtok")
 INVENTED = "rehearsal/"
-"""Workers of ours whose prices are practice figures: no launch day binds them."""
+"""Prefix of practice workers with invented prices: they have no launch day."""
 
 EMBEDDED = "embedded/"
-"""Begins the keys and models of checkpoints that run in this process (conductor/embedded)."""
+"""Prefix of the keys and models of checkpoints that run in this process (conductor/embedded)."""
 
 BUILT_IN: Mapping[str, Price] = {
     EMBEDDED: Price(
@@ -244,8 +244,8 @@ BUILT_IN: Mapping[str, Price] = {
         "shown instead",
     )
 }
-"""By the beginning of a key: prices that no market states and that every book has, unless it says
-otherwise. A rule of podium and no line of the file, so no digest of a book depends on it."""
+"""Prices by prefix of a key that no market states: every book has them, unless it states others. A
+rule of podium and not part of the file, so no digest of a book depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,48 +259,47 @@ class Book:
     prices: Mapping[str, Price]
     sha256: str
     retrieved: str = ""
-    """The day on which the source was asked (ISO); empty when the book does not say."""
+    """The day on which the source was read (ISO); empty if the book does not state it."""
     built_in: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    """What holds beside the file's own entries, as `BUILT_IN`; empty in logs older than the rule.
-    """
+    """Prices beside the file's entries, as `BUILT_IN`; empty in logs older than the rule."""
     entries: int = 0
-    """How many entries the whole book has, where a log embeds some of them; 0: all are here."""
+    """Number of entries of the whole book, if a log embeds some of them; 0: all are here."""
 
     def price(self, ref: str) -> Price | None:
-        """Return the price of a key: the book's own entry, else a built-in one; None without."""
+        """Return the price of a key: the book's entry, else a built-in one, else None."""
         stated = self.prices.get(ref)
         return stated if stated is not None else self._built_in(ref)
 
     def evidence(self, ref: str) -> str:
-        """Return how a key's price is known, in words; `no price` where there is none."""
+        """Return the evidence for a key's price, in words; `no price` if there is none."""
         if (stated := self.prices.get(ref)) is not None:
             return stated.evidence or "not said"
         return "no price" if self._built_in(ref) is None else "built in"
 
     def for_log(self, refs: Iterable[str]) -> "Book":
-        """Return the book as a log embeds it: of a large one, the entries of these keys alone."""
+        """Return the book as a log embeds it: a large one with only the entries of these keys."""
         if len(self.prices) <= EMBEDDED_WHOLE:
             return self
         return replace(self.only(refs), entries=len(self.prices))
 
     def only(self, refs: Iterable[str]) -> "Book":
-        """Return the book with those of its entries that have one of these keys."""
-        kept = {ref: self.prices[ref] for ref in sorted({*refs}) if ref in self.prices}
-        return replace(self, prices=kept)
+        """Return the book with only the entries of these keys."""
+        prices = {ref: self.prices[ref] for ref in sorted({*refs}) if ref in self.prices}
+        return replace(self, prices=prices)
 
     def _built_in(self, ref: str) -> Price | None:
-        found = (price for start, price in self.built_in.items() if ref.startswith(start))
-        return next(found, None)
+        matches = (price for start, price in self.built_in.items() if ref.startswith(start))
+        return next(matches, None)
 
     def as_json(self) -> dict[str, object]:
         """Return the book as plain JSON values, to be embedded in a log."""
-        said = {"retrieved": self.retrieved} if self.retrieved else {}
+        retrieved = {"retrieved": self.retrieved} if self.retrieved else {}
         rules = {start: price_json(price) for start, price in sorted(self.built_in.items())}
         return {
             "name": self.name,
             "date": self.date,
             "source": self.source,
-            **said,
+            **retrieved,
             "sha256": self.sha256,
             **({"entries": self.entries} if self.entries else {}),
             "usd_per_mtok": {ref: price_json(self.prices[ref]) for ref in sorted(self.prices)},
@@ -309,7 +308,7 @@ class Book:
 
 
 def read_book(name: str) -> Book:
-    """Read a price book by name or path; UserError says what is wrong and where."""
+    """Read a price book by name or path; UserError states the mistake and its place."""
     path = shipped_file("price book", name, BOOKS)
     return parse_book(read_limited(path, SETTINGS), path)
 
@@ -320,7 +319,7 @@ def newest_list() -> Book:
 
 
 def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
-    """Return a book in which the prices of a pool file replace the book's; unchanged for none."""
+    """Return a book in which a pool file's prices replace the book's; unchanged if it has none."""
     if not prices:
         return book
     rows = json.dumps({ref: price_json(price) for ref, price in prices.items()}, sort_keys=True)
@@ -331,8 +330,8 @@ def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
 
 @lru_cache(maxsize=16)
 def parse_book(content: bytes, path: Path) -> Book:
-    """Return the book that a file's bytes state; UserError names the file and the entry."""
-    # A command reads its pool's book several times, and a list of today takes 0.3 s each time.
+    """Return the book that a file's bytes define; UserError names the file and the entry."""
+    # A command reads its pool's book several times, and a current list takes 0.3 s each time.
     try:
         data = parse_toml(content)
         if unknown := sorted(set(data) - set(FIELDS)):
@@ -358,7 +357,7 @@ def parse_book(content: bytes, path: Path) -> Book:
 
 def book_from_json(data: Mapping[str, object]) -> Book:
     """Return the book that a log embeds; the inverse of `Book.as_json`."""
-    # Logs that are older than the question do not say what evidence a price has; neither do we.
+    # Older logs do not record the evidence of a price, so it stays unknown.
     try:
         prices = _prices(data["usd_per_mtok"], "")
         built_in = _prices(data.get("built_in") or {}, "")
@@ -386,12 +385,12 @@ def _prices(rows: object, evidence: Evidence) -> dict[str, Price]:
             raise BadEntry(f"entry {ref!r} names no provider; write it as PROVIDER/{ref}")
     prices: dict[str, Price] = {}
     for ref, row in entries.items():
-        own = {**_table(f"entry {ref!r}", row)}
-        others = own.pop("also", [])
-        names = cast(list[object], others if isinstance(others, list) else [None])
+        entry = {**_table(f"entry {ref!r}", row)}
+        aliases = entry.pop("also", [])
+        names = cast(list[object], aliases if isinstance(aliases, list) else [None])
         if any(not isinstance(name, str) for name in names):
-            raise BadEntry(f"entry {ref!r}: also must be a list of names, not {others!r}")
-        start, price = ref.partition("/")[0], price_from(ref, own, evidence)
+            raise BadEntry(f"entry {ref!r}: also must be a list of names, not {aliases!r}")
+        start, price = ref.partition("/")[0], price_from(ref, entry, evidence)
         for key in (ref, *(f"{start}/{name}" for name in cast(list[str], names))):
             if prices.setdefault(key, price) is not price:
                 raise BadEntry(f"{key!r} has two prices: leave it out of `also`, or of the table")
@@ -417,8 +416,8 @@ def _refuse_too_early(book: Book) -> None:
 
 def book_text(book: Book) -> str:
     """Return a book as TOML: one table per model, decimals as strings."""
-    said = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
-    lines = [f"{name} = {toml(value)}" for name, value in said.items() if value]
+    header = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
+    lines = [f"{name} = {toml(value)}" for name, value in header.items() if value]
     lines += [] if book.prices else ["", "[usd_per_mtok]"]
     for ref, price in sorted(book.prices.items()):
         lines += ["", f"[usd_per_mtok.{toml(ref)}]"]
@@ -427,16 +426,16 @@ def book_text(book: Book) -> str:
 
 
 def compact_text(book: Book) -> str:
-    """Return a book as TOML with a line for each price, which keys of a provider share."""
-    said = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
-    lines = [*(f"{name} = {toml(value)}" for name, value in said.items()), "", "[usd_per_mtok]"]
+    """Return a book as TOML with a line per price, shared by a provider's keys."""
+    header = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
+    lines = [*(f"{name} = {toml(value)}" for name, value in header.items()), "", "[usd_per_mtok]"]
     sharing: dict[tuple[str, str], list[str]] = {}
     for ref, price in sorted(book.prices.items()):
         provider, _, model = ref.partition("/")
         fields = {name: value for name, value in price_json(price).items() if value != "dated"}
         sharing.setdefault((provider, toml(fields)), []).append(model)
-    for (provider, fields), (model, *others) in sharing.items():
-        also = f', "also" = {toml(others)}' if others else ""
+    for (provider, fields), (model, *aliases) in sharing.items():
+        also = f', "also" = {toml(aliases)}' if aliases else ""
         line = f"{toml(f'{provider}/{model}')} = {fields.removesuffix(' }')}{also} }}"
         lines.append(re.sub(r'"(\w+)"(?= = )', r"\1", line))
     return "\n".join(lines) + "\n"
@@ -450,8 +449,8 @@ def toml(value: Any) -> str:
     """
     if isinstance(value, Mapping):
         items = cast(Mapping[str, Any], value)
-        parts = [f"{toml(key)} = {toml(item)}" for key, item in items.items() if item is not None]
-        return "{ " + ", ".join(parts) + " }"
+        pairs = [f"{toml(key)} = {toml(item)}" for key, item in items.items() if item is not None]
+        return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml(item) for item in cast(Sequence[Any], value)) + "]"
     # A JSON string is a TOML string, except that TOML forbids a raw DEL.

@@ -16,7 +16,7 @@ HOUR_S = Decimal(3600)
 
 Evidence = Literal["dated", "carried-back", ""]
 """`dated`: a source of the book's own day. `carried-back`: a later price, assumed to have held.
-Empty: not said, by a log that is older than the question."""
+Empty: unknown, in a log older than this field."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
 
@@ -41,7 +41,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included."""
+    """Rates of a whole request whose prompt has more than `above` tokens, cached ones included."""
 
     above: int
     rates: Rates
@@ -75,12 +75,12 @@ class Price(Rates):
     gpu: Gpu | None = None
     evidence: Evidence = "dated"
     launched: str = ""
-    """First day on which the model could be called (ISO); empty when unknown."""
+    """First day on which the model could be called (ISO); empty if unknown."""
     source: str = ""
-    """Where the numbers stand, where the book's own source does not say."""
+    """The numbers' source, if it is not the book's."""
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
-        """Return the rates of a request with so long a prompt, and the tier's name."""
+        """Return the rates of a request by its prompt's length, and the tier's name."""
         # Below every tier they are this object's own: a million calls need no million copies.
         reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
         return (reached[-1].rates, f">{reached[-1].above}") if reached else (self, "base")
@@ -88,7 +88,7 @@ class Price(Rates):
     @property
     def base(self) -> Rates:
         """The rates below every tier."""
-        return Rates(*(getattr(self, one.name) for one in fields(Rates)))
+        return Rates(*(getattr(self, rate.name) for rate in fields(Rates)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,42 +111,42 @@ class CallCost:
 
 
 def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost | None:
-    """Return the parts of what a call cost, or None when a rate that it needs is unknown."""
-    # Cached input has its own rate and is not part of `usage.input`. Where reasoning has a rate of
-    # its own, a call that does not say how much it was has no price.
+    """Return the parts of a call's cost, or None if a rate that it needs is unknown."""
+    # Cached input has its own rate and is not part of `usage.input`. If reasoning has its own rate,
+    # a call that does not report its reasoning has no price.
     listed, tier = price.rates_for(usage.input_total)
     rates = _served(listed, price, service)
     if rates is None:
         return None
-    cached, own = usage.cache_write_1h, usage.orchestration_in_cached
-    parts = (
+    cached, cached_in = usage.cache_write_1h, usage.orchestration_in_cached
+    amounts = (
         _part((usage.input, rates.input)),
         _part((usage.cache_read, rates.cache_read)),
         _part((usage.cache_write - cached, rates.cache_write), (cached, rates.cache_write_1h)),
         _output(usage, rates),
         _part(
-            (usage.orchestration_in - own, rates.orchestration_in),
-            (own, rates.orchestration_in_cached),
+            (usage.orchestration_in - cached_in, rates.orchestration_in),
+            (cached_in, rates.orchestration_in_cached),
             (usage.orchestration_out, rates.orchestration_out),
         ),
     )
-    known = [part for part in parts if part is not None]
-    return CallCost(*known, request=price.request, tier=tier) if len(known) == len(parts) else None
+    usd = [amount for amount in amounts if amount is not None]
+    return CallCost(*usd, request=price.request, tier=tier) if len(usd) == len(amounts) else None
 
 
 def _served(listed: Rates, price: Price, service: Service) -> Rates | None:
-    """Return the rates at a service's factor; None when the book has no price for it."""
+    """Return the rates at a service's factor; None if the book has no price for it."""
     if service == "standard":
         return listed
     rates = listed.base if isinstance(listed, Price) else listed
     factor = price.services.get(service)
     if factor is None:
         return None
-    kept = price.full_rate.get(service, ())
+    full_rates = price.full_rate.get(service, ())
     changed = {
         name: rate * factor
         for name, rate in asdict(rates).items()
-        if rate is not None and name not in kept
+        if rate is not None and name not in full_rates
     }
     return replace(rates, **changed)
 
@@ -155,25 +155,25 @@ def _output(usage: Usage, rates: Rates) -> Decimal | None:
     if rates.reasoning is None or not usage.output:
         return _part((usage.output, rates.output))
     if usage.reasoning is None or usage.reasoning > usage.output:
-        return None  # nobody knows how much of it was thought; never less than nothing
-    said = usage.output - usage.reasoning
-    return _part((said, rates.output), (usage.reasoning, rates.reasoning))
+        return None  # the reasoning is unknown; text tokens must not be negative
+    text_tokens = usage.output - usage.reasoning
+    return _part((text_tokens, rates.output), (usage.reasoning, rates.reasoning))
 
 
 def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal | None:
-    """Return what a call cost, in US dollars, or None when a rate that it needs is unknown.
+    """Return a call's cost, in US dollars, or None if a rate that it needs is unknown.
 
     >>> cost(Usage(input=2_000_000), Price(Decimal("1.25"), Decimal("10")))
     Decimal('2.50')
     """
-    found = costs(usage, price, service)
-    return None if found is None else found.total
+    call_cost = costs(usage, price, service)
+    return None if call_cost is None else call_cost.total
 
 
 def list_cost(usage: Usage, price: Price) -> Decimal | None:
     """Return the headline of a call: at list price, as if nothing had been cached anywhere."""
-    # Which prefixes a provider still has depends on who asked before, so a comparison of systems
-    # cannot count on it.
+    # The prefixes in a provider's cache depend on earlier requests, so a comparison of systems
+    # cannot count on them.
     if not usage.is_cached:
         return cost(usage, price)
     uncached = replace(
@@ -193,12 +193,12 @@ def gpu_seconds(usage: Usage, gpu: Gpu) -> Decimal:
 
 
 def gpu_cost(usage: Usage, gpu: Gpu) -> Decimal:
-    """Return what a call cost on own hardware, in US dollars; shown beside `cost`, never added."""
+    """Return a call's cost on own hardware, in US dollars; shown beside `cost`, never added."""
     return gpu_seconds(usage, gpu) * gpu.usd_per_hour / HOUR_S
 
 
 def _part(*pairs: tuple[int, Decimal | None]) -> Decimal | None:
-    """Return what tokens cost together; None when a rate that is needed is unknown."""
+    """Return the cost of tokens together; None if a rate that is needed is unknown."""
     total = Decimal(0)
     for tokens, rate in pairs:
         if tokens:

@@ -7,15 +7,15 @@ from podium.harness.prices.book import Book, newest_list
 from podium.harness.prices.snapshot import in_and_out
 
 MOST = 3
-CUTOFF = 0.6  # difflib's own default
+CUTOFF = 0.6  # difflib's default
 DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
 
 
 def nearest_prices(ref: str, book: Book) -> str:
-    """Return who is priced instead of `ref`, as a sentence: the newest list, or the nearest keys.
+    """Return a hint on prices for `ref`, as a sentence: the newest list, or the nearest keys.
 
-    Keys are near by the model's own name, whoever sells it; the same provider's come first.
-    Empty if nothing is near.
+    Keys are near by the model's name, at any provider; the same provider's come first. Empty if
+    nothing is near.
     """
     newest = newest_list()
     if newest.name != book.name and (price := newest.price(ref)):

@@ -1,4 +1,4 @@
-"""The same tokens at other prices: what each system would have cost at another book."""
+"""The same tokens at other prices: each system's cost at another book."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -27,17 +27,17 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """What a system costs at one book."""
+    """A system's cost at one book."""
 
     book: str
     date: str
     sha256: str
     usd: Decimal | None
-    """Per query, of all its queries together and not rounded; None where a call has no price."""
+    """Dollars per query, over all its queries and not rounded; None if a call has no price."""
     evidence: tuple[str, ...]
-    """Of the prices used, sorted: `dated`, `carried-back`, `not said`."""
+    """Evidence of the prices used, sorted: `dated`, `carried-back`, `not said`."""
     unpriced: tuple[str, ...]
-    """Models that were called and whose calls have no price here, each with the reason."""
+    """Called models without a price here, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +49,32 @@ class Repriced:
     label: str
     queries: int
     tokens_in: int | None
-    """Of all queries together, cached ones included; None where a call says none."""
+    """Over all queries, cached tokens included; None if a call reports none."""
     tokens_out: int | None
     then: At
     now: At
 
     @property
     def ratio(self) -> Decimal | None:
-        """How many times as dear the new book is; None where a side is unknown or was nothing."""
+        """The new cost divided by the old one; None if either is unknown or the old one is 0."""
         if self.now.usd is None or not self.then.usd:
             return None
         return self.now.usd / self.then.usd
 
 
 def repriced(files: RunFiles, book: Book) -> Repriced | None:
-    """Return what a system run's graded queries cost at the embedded book and at another one."""
-    # None for what `podium run` did not write, and for runs that only chose a worker.
+    """Return the cost of a system run's graded queries at the embedded book and at another one."""
+    # None for logs that `podium run` did not write, and for runs that only selected a worker.
     with naming_system_run(files):
-        found = merged(gather(files))
-        facts = found.logs[0].facts if found.logs else None
+        ledger = merged(gather(files))
+        facts = ledger.logs[0].facts if ledger.logs else None
         if facts is None or facts.purpose != "eval":
             return None
-        samples = [sample for log in found.logs for sample in log.samples]
+        samples = [sample for log in ledger.logs for sample in log.samples]
         queries = sum(sample.newest and sample.graded for sample in samples)
-        asked = [row for row in found.rows if row.counted and row.scope == "inference"]
-        asked = [row for row in asked if row.billable != "no" or row.cache == "read"]  # else free
-        tokens = add_up(asked)
+        calls = [row for row in ledger.rows if row.counted and row.scope == "inference"]
+        calls = [row for row in calls if row.billable != "no" or row.cache == "read"]  # else free
+        tokens = add_up(calls)
         return Repriced(
             facts.suite,
             facts.system,
@@ -82,13 +82,13 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
             queries,
             tokens_in=tokens.tokens_in,
             tokens_out=tokens.tokens_out,
-            then=_at(book_from_json(facts.prices), asked, queries),
-            now=_at(book, asked, queries),
+            then=_at(book_from_json(facts.prices), calls, queries),
+            now=_at(book, calls, queries),
         )
 
 
 def show_repriced(rows: Sequence[Repriced]) -> str:
-    """Return a table for the terminal, with what is unknown and on what evidence beneath."""
+    """Return a table for the terminal, with unknown prices and the evidence beneath."""
     if not rows:
         raise UserError("No question was graded, so there is nothing to price.")
     cells = [_cells(row) for row in rows]
@@ -97,17 +97,17 @@ def show_repriced(rows: Sequence[Repriced]) -> str:
 
 
 def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
-    """Write the rows as JSON, decimals as strings; UserError where the file is there already."""
+    """Write the rows as JSON, decimals as strings; UserError if the file exists."""
     path = free_place(out)
     out.mkdir(parents=True, exist_ok=True)
-    found = [{**asdict(row), "ratio": row.ratio} for row in rows]
-    text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False, default=plain)
+    records = [{**asdict(row), "ratio": row.ratio} for row in rows]
+    text = json.dumps(records, indent=1, sort_keys=True, ensure_ascii=False, default=plain)
     path.write_text(text + "\n", encoding="utf-8")
     return path
 
 
 def free_place(out: Path) -> Path:
-    """Return the file to write; UserError where it, or something else, is in the way."""
+    """Return the file to write; UserError if it exists, or cannot be written."""
     refuse_unwritable(out, "--out")
     if (out / NAME).exists() or (out / NAME).is_symlink():
         raise UserError(f"{out / NAME} is there already: give another --out.")
@@ -129,8 +129,8 @@ def _at(book: Book, calls: Sequence[Call], queries: int) -> At:
 
 
 def _why(call: Call, book: Book) -> str:
-    why = "not in the book" if book.price(call.price_ref) is None else "a rate is missing"
-    return f"{call.price_ref} ({'a call reported no tokens' if call.output is None else why})"
+    reason = "not in the book" if book.price(call.price_ref) is None else "a rate is missing"
+    return f"{call.price_ref} ({'a call reported no tokens' if call.output is None else reason})"
 
 
 def _cells(row: Repriced) -> tuple[str, ...]:
@@ -156,17 +156,18 @@ EVIDENCE = {
 
 def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
     for name, sides in (("then", [row.then for row in rows]), ("", [row.now for row in rows])):
-        for book in dict.fromkeys((at.book, at.date, at.sha256) for at in sides):
-            same = [at for at in sides if (at.book, at.date, at.sha256) == book]
-            evidence = sorted({one for at in same for one in at.evidence})
+        for book in dict.fromkeys((side.book, side.date, side.sha256) for side in sides):
+            same = [side for side in sides if (side.book, side.date, side.sha256) == book]
+            evidence = sorted({kind for side in same for kind in side.evidence})
             short = name or _short(book[0])
             yield f"{short}:" if short == book[0] else f"{short}: {book[0]}"
             yield f"  date {book[1]}"
             yield f"  sha256 {book[2][:12]}"
-            known = ", ".join(EVIDENCE.get(one, one) for one in evidence)
-            yield f"  prices: {known or 'none of it was used'}"
+            kinds = ", ".join(EVIDENCE.get(kind, kind) for kind in evidence)
+            yield f"  prices: {kinds or 'none of it was used'}"
             yield from (
-                f"  no price: {ref}" for ref in sorted({one for at in same for one in at.unpriced})
+                f"  no price: {ref}"
+                for ref in sorted({model for side in same for model in side.unpriced})
             )
 
 

@@ -1,4 +1,4 @@
-"""A new dated book of every model that genai-prices has, and what it changes."""
+"""A new dated book of every model that genai-prices has, and its changes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,12 +26,12 @@ from podium.harness.prices.snapshot import (
 
 ENDED = "its provider has ended it"
 SHOWN = 20
-"""Names of a kind of change that a terminal shows; `podium prices diff` has all."""
+"""Names per kind of change that a terminal shows; `podium prices diff` has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeBook:
-    """A book of all that a price source can tell of a day."""
+    """A book of all prices that a source has for a day."""
 
     book: Book
     models: int
@@ -43,31 +43,31 @@ class WholeBook:
 
 
 def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
-    """Return newer data than the installed ones, asked of genai-prices' address or of `url`."""
+    """Return newer data than the installed ones, from genai-prices' address or `url`."""
     updates: Any = import_module("genai_prices.update_prices")
-    asked = url or updates.DEFAULT_UPDATE_URL
+    address = url or updates.DEFAULT_UPDATE_URL
     try:
-        found = updates.UpdatePrices(url=asked).fetch()
-    except Exception as error:  # of HTTP, of JSON or of a schema, all of its own
+        update = updates.UpdatePrices(url=address).fetch()
+    except Exception as error:  # the package's errors of HTTP, JSON or a schema
         raise UserError(
-            f"{asked} gave no prices ({first_line(error)}): try again, or leave --fetch out for "
+            f"{address} gave no prices ({first_line(error)}): try again, or leave --fetch out for "
             f"those of {PACKAGE} {source.version} as installed."
         ) from error
     return PriceSource(
-        found.providers, f"{source.version}, data fetched", newest_day(found.providers, today)
+        update.providers, f"{source.version}, data fetched", newest_day(update.providers, today)
     )
 
 
 def whole_book(name: str, day: date, source: PriceSource, older: Book, today: date) -> WholeBook:
     """Return a book of every model that can be expressed, without those that ended.
 
-    Keys are a model's ids; those of `older` that the source still knows stay, and so do entries
-    that have a source of their own.
+    Keys are a model's ids; those of `older` that the source still has stay, and so do entries
+    with another source.
     """
     prices: dict[str, Price] = {}
     left_out: dict[str, list[str]] = {}
     without: dict[str, list[str]] = {}
-    kept, wanted = 0, SnapshotRequest((), day, {})
+    count, request = 0, SnapshotRequest((), day, {})
     for provider in source.providers:
         start = our_name(provider)
         earlier: dict[int, list[str]] = {}
@@ -76,21 +76,21 @@ def whole_book(name: str, day: date, source: PriceSource, older: Book, today: da
         for model in provider.models:
             entry = f"{start}/{model.id}"
             ids = {model.id, *_other_ids(model.match)}
-            ids = {one for one in ids if provider.find_model(one) is model}
-            refs = {f"{start}/{one}" for one in (*ids, *earlier.get(id(model), ()))}
+            ids = {name for name in ids if provider.find_model(name) is model}
+            refs = {f"{start}/{name}" for name in (*ids, *earlier.get(id(model), ()))}
             served = sorted(ref for ref in refs if not _has_ended(ref, day))
             try:
-                made = {ref: price_of(ref, model, wanted, source) for ref in served}
+                priced = {ref: price_of(ref, model, request, source) for ref in served}
             except Unpriceable as error:
                 left_out.setdefault(error.why, []).append(entry)
                 continue
-            if not made:
-                why = ENDED if refs else "its id is a pattern, which no request can name"
-                left_out.setdefault(why, []).append(entry)
+            if not priced:
+                reason = ENDED if refs else "its id is a pattern, which no request can name"
+                left_out.setdefault(reason, []).append(entry)
                 continue
-            kept += 1
-            prices |= {ref: price for ref, (price, _) in made.items()}
-            for note in made[served[0]][1]:
+            count += 1
+            prices |= {ref: price for ref, (price, _) in priced.items()}
+            for note in priced[served[0]][1]:
                 if ODD in note:
                     without.setdefault(note.partition(": ")[2], []).append(entry)
     by_hand = {
@@ -100,47 +100,47 @@ def whole_book(name: str, day: date, source: PriceSource, older: Book, today: da
     }
     about = f"{PACKAGE} {source.version} (pydantic, MIT), last seen on {source.known_on}"
     book = Book(name, day.isoformat(), about, by_hand | prices, "", today.isoformat())
-    return WholeBook(book, kept, left_out, without)
+    return WholeBook(book, count, left_out, without)
 
 
-def whole_text(found: WholeBook, out: Path) -> str:
-    """Return the file of a whole book; its comments name what it cannot express."""
-    named = [("Left out", *pair) for pair in found.left_out.items()]
-    named += [("Kept", *pair) for pair in found.without.items()]
+def whole_text(new_book: WholeBook, out: Path) -> str:
+    """Return the file of a whole book; its comments list the entries that it cannot express."""
+    groups = [("Left out", *pair) for pair in new_book.left_out.items()]
+    groups += [("Kept", *pair) for pair in new_book.without.items()]
     lines = [
         "# Made by `podium prices update`. Books are append-only: correct a price in a newer book.",
-        f"# {found.models:,} models of {PACKAGE}, and entries with a source of their own.",
-        *(f"# {what}, {len(refs)}: {why}: {', '.join(refs)}" for what, why, refs in named),
+        f"# {new_book.models:,} models of {PACKAGE}, and entries with a source of their own.",
+        *(f"# {title}, {len(refs)}: {reason}: {', '.join(refs)}" for title, reason, refs in groups),
     ]
-    text = "\n".join(lines) + "\n" + compact_text(found.book)
+    text = "\n".join(lines) + "\n" + compact_text(new_book.book)
     parse_book(text.encode(), out)
     return text
 
 
-def update_text(old: Book, found: WholeBook) -> str:
-    """Return what a new book changes, and what it leaves out, in lines."""
-    lines = [f"{found.book.name} beside {old.name}:"]
-    for kind, said in _by_kind(old.prices, found.book.prices).items():
-        lines.append(f"  {kind} {len(said):,}{_listed(kind, said)}")
-    for what, named in (("left out", found.left_out), ("kept", found.without)):
-        for why, refs in named.items():
-            lines.append(f"- {what}, {len(refs):,}: {why} ({_by_provider(refs)})")
+def update_text(old: Book, new_book: WholeBook) -> str:
+    """Return lines on a new book's changes and omissions."""
+    lines = [f"{new_book.book.name} beside {old.name}:"]
+    for kind, notes in _by_kind(old.prices, new_book.book.prices).items():
+        lines.append(f"  {kind} {len(notes):,}{_listed(kind, notes)}")
+    for title, groups in (("left out", new_book.left_out), ("kept", new_book.without)):
+        for reason, refs in groups.items():
+            lines.append(f"- {title}, {len(refs):,}: {reason} ({_by_provider(refs)})")
     return "\n".join(lines)
 
 
 def _by_kind(old: Mapping[str, Price], new: Mapping[str, Price]) -> dict[str, dict[str, str]]:
     """Return added, ended, dearer, cheaper and otherwise changed keys, each with its prices."""
-    found: dict[str, dict[str, str]] = {kind: {} for kind in (ADDED, *KINDS)}
+    changes: dict[str, dict[str, str]] = {kind: {} for kind in (ADDED, *KINDS)}
     for ref in sorted({*old, *new}):
-        before, after = old.get(ref), new.get(ref)
-        if before is None and after is not None:
-            found[ADDED][ref] = ""
-        elif after is None and before is not None:
-            ended = ended_day(ref)
-            found["ended"][ref] = f"on {ended}" if ended else "the source has it no more"
-        elif before and after and (kind := _direction(before, after)):
-            found[kind][ref] = f"{in_and_out(before)} -> {in_and_out(after)}"
-    return found
+        was, now = old.get(ref), new.get(ref)
+        if was is None and now is not None:
+            changes[ADDED][ref] = ""
+        elif now is None and was is not None:
+            day = ended_day(ref)
+            changes["ended"][ref] = f"on {day}" if day else "the source has it no more"
+        elif was and now and (kind := _direction(was, now)):
+            changes[kind][ref] = f"{in_and_out(was)} -> {in_and_out(now)}"
+    return changes
 
 
 ADDED = "added"
@@ -148,21 +148,21 @@ KINDS = ("ended", "dearer", "cheaper", "otherwise changed")
 
 
 def _direction(old: Price, new: Price) -> str:
-    """Return how a price has moved, by its rates below every tier; empty if nothing has."""
+    """Return a price's direction, by its rates below every tier; empty if it is unchanged."""
     if replace(old, source="", launched="") == replace(new, source="", launched=""):
         return ""
     pairs = [(getattr(old, name), getattr(new, name)) for name in RATES]
-    known = [(before, after) for before, after in pairs if None not in (before, after)]
-    rises = {after > before for before, after in known if before != after}
+    both = [(was, now) for was, now in pairs if None not in (was, now)]
+    rises = {now > was for was, now in both if was != now}
     return KINDS[3] if len(rises) != 1 else KINDS[1] if rises.pop() else KINDS[2]
 
 
-def _listed(kind: str, said: Mapping[str, str]) -> str:
+def _listed(kind: str, notes: Mapping[str, str]) -> str:
     if kind == ADDED:
-        return f" ({_by_provider(said)})" if said else ""
-    lines = [f"\n    {ref}: {what}" for ref, what in [*said.items()][:SHOWN]]
-    more = f"\n    and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
-    return "".join(lines) + more
+        return f" ({_by_provider(notes)})" if notes else ""
+    lines = [f"\n    {ref}: {note}" for ref, note in [*notes.items()][:SHOWN]]
+    suffix = f"\n    and {len(notes) - SHOWN} more" if len(notes) > SHOWN else ""
+    return "".join(lines) + suffix
 
 
 def _by_provider(refs: Iterable[str]) -> str:
@@ -176,12 +176,12 @@ def _model_at(provider: str, ref: str) -> str:
 
 
 def _has_ended(ref: str, day: date) -> bool:
-    return bool(ended := ended_day(ref)) and ended <= day.isoformat()
+    return bool(last_day := ended_day(ref)) and last_day <= day.isoformat()
 
 
 def _other_ids(clause: Any) -> Iterator[str]:
     """Yield the ids that an entry lists one by one."""
     if hasattr(clause, "equals"):
         yield clause.equals
-    for part in getattr(clause, "or_", ()):
-        yield from _other_ids(part)
+    for alternative in getattr(clause, "or_", ()):
+        yield from _other_ids(alternative)
