@@ -422,8 +422,8 @@ def show_systems(catalogue: Catalogue, name: str | None) -> Shown:
     if name is None:
         return _listed(catalogue)
     key = manifest_key(name)
-    known = key if key in catalogue.systems else name
-    card: SystemCard = find_named(catalogue.systems, known, "system")
+    card_name = key if key in catalogue.systems else name
+    card: SystemCard = find_named(catalogue.systems, card_name, "system")
     options = replace(catalogue, systems={card.name: card}).options(card.name).values()
     texts = (f"{x.name}{'' if x.default is x.empty else f'={x.default}'}" for x in options)
     facts = [*_facts(card), ("options", ", ".join(texts) or "none")]

@@ -391,7 +391,8 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
 def missing_extra(manifest: SystemCard) -> str | None:
     """Return an error if a system needs an extra that is not installed."""
     extra = manifest.methods.extra
-    lacked = next((one for one in extra.modules if find_spec(one) is None), None) if extra else None
+    modules = extra.modules if extra else ()
+    lacked = next((module for module in modules if find_spec(module) is None), None)
     return extra and lacked and f"{manifest.name} needs {lacked}: pip install '.[{extra.name}]'."
 
 

@@ -123,8 +123,9 @@ def _limit_notes(job: Job) -> list[str]:
 
 
 def _one_at_a_time(spec: PoolSpec, book: Book, slots: set[str]) -> list[str]:
-    whys = preflight.one_at_a_time(spec, book).items()
-    return [f"{name!r} is asked one call at a time: {why}." for name, why in whys if name in slots]
+    reasons = preflight.one_at_a_time(spec, book)
+    names = [name for name in reasons if name in slots]
+    return [f"{name!r} is asked one call at a time: {reasons[name]}." for name in names]
 
 
 LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]

@@ -315,7 +315,7 @@ def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
         if not any(system in fitting for name, system in members if name == group):
             reason, systems = next(iter(refusals.items()))
             raise UserError(f"None of the {group} can run: {systems[0]} {reason}")
-    notes = (f"{', '.join(dict.fromkeys(names))}: {why}" for why, names in refusals.items())
+    notes = (f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in refusals.items())
     return [*fitting], [*notes]
 
 
@@ -412,7 +412,8 @@ def _refuse_questions(job: Job, suite: Suite[Any]) -> None:
 
 
 def _refuse_unrecorded_lessons(job: Job) -> None:
-    learn = (entries.is_chosen(job, one) or job.catalogue.card(one).learns for one in job.systems)
+    card = job.catalogue.card
+    learn = (entries.is_chosen(job, name) or card(name).learns for name in job.systems)
     if not job.spec.replayed or not any(learn):
         return
     for suite in job.suites:
