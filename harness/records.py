@@ -147,8 +147,7 @@ class Answer:
     a cascade's confidence or a router's fallback. Under `FALLBACK`: podium's own sentence, which is
     printed below the table with its count."""
     waves: tuple[int, ...] = ()
-    """The number of parallel steps per wave, if steps wait for more than they read; empty if the
-    plan determines them."""
+    """Parallel steps per wave, if steps wait for more than they read; empty: as the plan has it."""
 
     @property
     def too_long(self) -> bool:

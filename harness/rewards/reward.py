@@ -387,8 +387,7 @@ class RewardSettings:
     masked_after: int = 32  # outcomes before that share is checked
     values: RewardRule = PLAIN
     budget_masks: bool = True
-    """Whether an item refused for `max_usd` counts as masked. False for a trainer that checks the
-    spending itself and stops."""
+    """Whether items refused for `max_usd` count as masked; False if the trainer stops itself."""
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:

@@ -133,9 +133,8 @@ class TrlReward:
         return [None if over else outcome.value for outcome in outcomes]
 
     def items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
-        """Return the items of a batch, numbered by prompt and not by text."""
+        """Return the items of a batch, numbered by prompt: different texts may hold equal plans."""
         items = _trl_items(completions, columns)
-        # By prompt: different texts may contain equal plans.
         return replicated(items, prompt_of) if self._again else items
 
 

@@ -1,4 +1,4 @@
-"""Every suite and system by name, what a run may ask of them, and how they are listed."""
+"""All suites and systems by name, the request of a run, and listings."""
 
 import re
 import sys

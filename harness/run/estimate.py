@@ -1,7 +1,7 @@
-"""`podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
+"""`podium run --dry-run`: estimates the calls and cost of a run, without any call or file.
 
-Expected is what past answers of the same system took, else its plan at what its workers' past calls
-took, else unknown. It refuses what `podium run` would, keys, servers and sandboxes apart.
+Expected: from past answers of the system, else its plan and its workers' past calls, else unknown.
+It refuses what `podium run` would, except for missing keys, servers and sandboxes.
 """
 
 import re
@@ -138,7 +138,7 @@ FirstCall = tuple[Decimal, str]  # maximum dollars of a question's first call, a
 
 @dataclass(frozen=True, slots=True)
 class EstimateLine:
-    """One suite and system; dollars are None where they are unknown."""
+    """One suite and system; unknown dollars are None."""
 
     suite: str
     system: str
@@ -146,7 +146,7 @@ class EstimateLine:
     expected: CallTotals = NO_CALLS
     most: CallTotals = NO_CALLS
     basis: str = "nothing left"
-    dearest: Decimal | None = Decimal(0)  # what one question can cost at most, without a judge
+    dearest: Decimal | None = Decimal(0)  # maximum cost of one question, without a judge
     first: FirstCall | None = None
     """The cheapest possible first call of a question; None if any of them has no bound."""
     judges: bool = False
@@ -163,11 +163,11 @@ PLANNED = "its plan, at its workers' past calls"
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will take."""
+    """The estimate of a run."""
 
     lines: tuple[EstimateLine, ...]
     unknown: tuple[str, ...]
-    already: Decimal  # dollars that earlier attempts of the experiment have spent
+    already: Decimal  # dollars spent by earlier attempts of the experiment
     label: str
     book: str
     batched: bool = False  # whether some are asked in batches
@@ -331,7 +331,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         basis = f"at most: {' and '.join(counts)} a question"
         none = UNKNOWN_CALL.times(sum(maxima, NO_CALLS).calls)
         return _Option(none, maxima, basis, _first([(stop.first,)], estimator))
-    except Exception as error:  # plans not made yet, a solver of others: the run itself may do
+    except Exception as error:  # missing plans or a foreign solver: the run itself may work
         reason = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
         estimator.unknown[f"{row.system} cannot be planned: {reason}"] = None
         maxima = (UNKNOWN_CALL,) * len(work.pairs)

@@ -1,4 +1,4 @@
-"""What systems learn from: train questions, single workers tried on them, and rounds of tries."""
+"""The inputs of learning: train questions, single workers' answers to them, and rounds of tries."""
 
 import re
 from collections import Counter, defaultdict
@@ -61,12 +61,12 @@ def training_suites(job: Job, suite: Suite[Any]) -> Suites:
     teachers = [suites[name] for name in experiment.train_on or (suite.name,)]
     usable = [teacher for teacher in teachers if TRAIN in teacher.splits]
     if experiment.split == TRAIN and suite.name in {teacher.name for teacher in usable}:
-        return []  # what is learnt on the eval split itself is learnt in hindsight
+        return []  # learning on the evaluated split itself would be learning in hindsight
     return usable
 
 
 def must_learn(job: Job, system: str) -> bool:
-    """Say whether a system cannot run without a train split."""
+    """Return whether a system cannot run without a train split."""
     manifest = job.catalogue.card(system)
     return manifest.learns or "train" in manifest.needs
 

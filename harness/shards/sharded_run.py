@@ -314,7 +314,7 @@ def _note_openings(job: Job, shards: Sequence[Shard]) -> None:
 
 
 def _is_over(folder: Path) -> bool:
-    """Return whether a shard has nothing to ask or grade any more."""
+    """Return whether a shard has no question left to ask or grade."""
     outcome = read_outcome(folder)
     return outcome is not None and outcome.finished and not outcome.unscored
 
