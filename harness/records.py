@@ -101,10 +101,10 @@ class Usage:
         """Whether the provider read any tokens from its cache, or wrote any to it."""
         return bool(self.cache_read or self.cache_write or self.orchestration_in_cached)
 
-    def __add__(self, other: "Usage") -> "Usage":
+    def __add__(self, addend: "Usage") -> "Usage":
         total: dict[str, Any] = {}
         for name in self.__slots__:
-            mine, theirs = getattr(self, name), getattr(other, name)
+            mine, theirs = getattr(self, name), getattr(addend, name)
             total[name] = None if mine is None or theirs is None else mine + theirs
         return Usage(**total)
 

@@ -159,8 +159,8 @@ class CallTotals:
         """All fields, in order."""
         return self.calls, self.input, self.output, self.usd, self.sized, self.bytes
 
-    def __add__(self, other: "CallTotals") -> "CallTotals":
-        pairs = zip(self.parts, other.parts, strict=True)
+    def __add__(self, addend: "CallTotals") -> "CallTotals":
+        pairs = zip(self.parts, addend.parts, strict=True)
         sums: list[Any] = [None if None in pair else pair[0] + pair[1] for pair in pairs]
         return CallTotals(*sums)
 
