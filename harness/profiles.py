@@ -1,8 +1,8 @@
-"""What single workers showed on train questions: a profile of each, in counts.
+"""Profiles of single workers: counts of their results on train questions.
 
-Routers and the best single worker are chosen from the same calls (`--train-calls`); nothing is
-asked for a profile. It is measured for one pool: other settings are another worker. People read it
-by suite; who plans by it reads it by kind of question, over all suites of a run.
+Routers and the best single worker are chosen from the same calls (`--train-calls`); a profile needs
+no calls. It is measured for one pool: other settings make another worker. Reports show it by suite;
+planners read it by kind of question, over all suites of a run.
 """
 
 import hashlib
@@ -25,9 +25,9 @@ from podium.harness.question_kinds import Labels, TrainKinds, find_kinds
 from podium.harness.suite import moved_versions
 
 EARLIER = "earlier"
-"""Folder of another run's answers that were taken over (harness/run/earlier_lessons.py)."""
+"""Folder of answers reused from another run (harness/run/earlier_lessons.py)."""
 FEWEST = 10
-"""Questions from which on an accuracy says more than whether a worker can do it at all."""
+"""Minimum questions for an accuracy to compare workers; fewer only show useless ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class ProfileRow:
     usd: float | None
     """Mean list dollars of a call; None if a call has no price."""
     tokens_out: float | None
-    """Mean output tokens of a call; None if a call told none."""
+    """Mean output tokens of a call; None if a call reported none."""
     seconds: float | None
     """Mean seconds of a call; None if a call's are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a pool's workers showed."""
+    """The profiles of a pool's workers."""
 
     pool: str
     label: str
@@ -66,28 +66,28 @@ class Profile:
 
     @property
     def notes(self) -> Iterator[str]:
-        """Yield what so few calls can tell."""
+        """Yield warnings on rows with too few questions."""
         fewest: dict[int, list[str]] = defaultdict(list)
         for row in self.rows:
             if row.asked < FEWEST:
                 fewest[row.asked].append(f"{row.worker} on {row.suite}")
-        for asked, names in sorted(fewest.items()):
+        for count, names in sorted(fewest.items()):
             yield (
-                f"{asked} questions tell good workers from useless ones, not from each other "
+                f"{count} questions tell good workers from useless ones, not from each other "
                 f"({', '.join(names)}): raise --train-calls."
             )
 
 
 def read_profile(folder: Path, spec: PoolSpec, versions: Mapping[str, str]) -> Profile:
-    """Return the profile that a run's logs hold; `versions` are those of today's graders, by suite.
+    """Return the profile from a run's logs; `versions` are those of the current graders, by suite.
 
-    Raises `UserError` for a folder without answers of single workers to train questions, for one of
-    another pool, and for verdicts of an older grader.
+    Raises `UserError` if a folder has no answers of single workers to train questions, is of
+    another pool, or has verdicts of an older grader.
     """
     runs = lessons_in(folder)
     _refuse_other_pool(folder, runs, spec)
     refuse_older_graders(folder, runs, versions)
-    places = {name: at for at, name in enumerate(spec.names)}
+    places = {name: index for index, name in enumerate(spec.names)}
     ordered = sorted(runs, key=lambda run: (run.facts.suite, places[worker_of(run)]))
     return Profile(spec.name, spec.label, tuple(_row(run) for run in ordered))
 
@@ -99,7 +99,7 @@ NO_LESSONS = (
 
 
 def lessons_in(folder: Path) -> list[SystemRun]:
-    """Return single workers' runs on train questions below a folder; UserError without any."""
+    """Return single workers' runs on train questions below a folder; UserError if none."""
     runs = [run for run in load_runs([folder])[0] if _is_lesson(run)]
     if not runs:
         raise UserError(NO_LESSONS.format(folder))
@@ -113,20 +113,20 @@ def _is_lesson(run: SystemRun) -> bool:
 def refuse_older_graders(
     folder: Path, runs: Iterable[SystemRun], versions: Mapping[str, str]
 ) -> None:
-    """Raise UserError for verdicts of another version than a suite has by `versions`."""
-    known = {run.facts.suite: run.facts.suite_version for run in runs}
-    if moved := moved_versions(known, {name: versions.get(name, known[name]) for name in known}):
+    """Raise UserError if verdicts are of a version other than the suite's in `versions`."""
+    used = {run.facts.suite: run.facts.suite_version for run in runs}
+    if moved := moved_versions(used, {name: versions.get(name, used[name]) for name in used}):
         raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all.")
 
 
 def worker_of(run: SystemRun) -> str:
-    """Return the worker of a run of a single one."""
+    """Return the worker of a single worker's run."""
     return run.facts.system.removeprefix(SINGLE)
 
 
 def _refuse_other_pool(folder: Path, runs: Iterable[SystemRun], spec: PoolSpec) -> None:
     measured = (run.facts for run in runs if run.paths[0].parent.name != EARLIER)
-    for facts in measured:  # others were taken over because they were asked alike
+    for facts in measured:  # reused answers were checked when they were copied
         if facts.pool_sha256 != spec.sha256:
             raise UserError(
                 f"{folder} was measured on pool {facts.pool!r} ({facts.pool_sha256[:8]}), not on "
@@ -135,23 +135,23 @@ def _refuse_other_pool(folder: Path, runs: Iterable[SystemRun], spec: PoolSpec) 
 
 
 def _row(run: SystemRun) -> ProfileRow:
-    graded = [one for one in run.attempts if one.value is not None]
-    usd = mean_if_known([one.totals.usd for one in graded])
+    graded = [attempt for attempt in run.attempts if attempt.value is not None]
+    usd = mean_if_known([attempt.totals.usd for attempt in graded])
     return ProfileRow(
         suite=run.facts.suite,
         worker=worker_of(run),
         asked=len(graded),
-        right=sum(one.value or 0.0 for one in graded),
-        no_answer=sum(not one.parsed for one in graded),
+        right=sum(attempt.value or 0.0 for attempt in graded),
+        no_answer=sum(not attempt.parsed for attempt in graded),
         usd=None if usd is None else float(usd),
-        tokens_out=mean_if_known([one.totals.tokens_out for one in graded]),
-        seconds=mean_if_known([one.critical_path_s for one in graded]),
+        tokens_out=mean_if_known([attempt.totals.tokens_out for attempt in graded]),
+        seconds=mean_if_known([attempt.critical_path_s for attempt in graded]),
     )
 
 
 def measured_in(folder: Path, workers: Sequence[str], seed: int = 0) -> "ProfileTable":
-    """Return what a run's workers showed by kind of question, over all suites that taught there."""
-    taught = matrix_of_logs([folder]).where(lambda asked: asked.split == "train")
+    """Return a run's profiles by kind of question, over all suites with train questions in it."""
+    taught = matrix_of_logs([folder]).where(lambda question: question.split == "train")
     return measure_table(taught.with_workers(workers), seed)
 
 
@@ -161,56 +161,56 @@ COUNTS = ("asked", "right", "no_answer")
 
 @dataclass(frozen=True, slots=True)
 class ProfileTable:
-    """What workers showed by kind of question: arrays of (kinds, workers)."""
+    """Profiles by kind of question: arrays of (kinds, workers)."""
 
     kinds: TrainKinds
     asked: Floats  # replies with a verdict
     right: Floats  # sum of their grades
     no_answer: Floats  # replies in which no answer was found
-    usd: Floats  # mean list dollars of a call; NaN where that is unknown, as in all means
+    usd: Floats  # mean list dollars of a call; NaN if unknown, as in all means
     tokens_out: Floats
     seconds: Floats
 
     @property
     def mean(self) -> Floats:
-        """Accuracies as a uniform prior and the counts have them: (right + 1) / (asked + 2)."""
+        """Accuracies with a uniform prior: (right + 1) / (asked + 2)."""
         return (self.right + 1) / (self.asked + 2)
 
     @property
     def spread(self) -> Floats:
-        """Standard deviation of that (of a Beta distribution)."""
+        """Standard deviation of the accuracies (of a Beta distribution)."""
         return np.sqrt(self.mean * (1 - self.mean) / (self.asked + 3))
 
-    def of_workers(self, at: Sequence[int]) -> "ProfileTable":
+    def of_workers(self, order: Sequence[int]) -> "ProfileTable":
         """Return the profiles of some workers, by index, in that order."""
-        return replace(self, **{name: getattr(self, name)[:, at] for name in (*COUNTS, *MEANS)})
+        return replace(self, **{name: getattr(self, name)[:, order] for name in (*COUNTS, *MEANS)})
 
     def shuffled(self, seed: int) -> "ProfileTable":
-        """Return each profile at another worker's place: nobody keeps a profile of its own."""
+        """Return the profiles permuted so that no worker keeps its own."""
         order = default_rng(seed).permutation(self.asked.shape[1])
-        at = np.empty_like(order)
-        at[order] = np.roll(order, 1)
-        return self.of_workers(at.tolist())
+        source = np.empty_like(order)
+        source[order] = np.roll(order, 1)
+        return self.of_workers(source.tolist())
 
     def arrays(self) -> Arrays:
-        """Return it as an artefact holds it; no words of a question among it."""
+        """Return the arrays for an artefact; they contain no words of questions."""
         numbers = {name: getattr(self, name) for name in (*COUNTS, *MEANS)}
         return {**self.kinds.arrays(), **numbers}
 
 
 def table_of_arrays(arrays: Arrays) -> ProfileTable:
-    """Return the table that an artefact holds; KeyError where it holds none."""
+    """Return the table of an artefact; KeyError if it has none."""
     kinds = TrainKinds(arrays["centres"], arrays["forms"], arrays["lengths"])
     return ProfileTable(kinds, **{name: arrays[name] for name in (*COUNTS, *MEANS)})
 
 
 def measure_table(matrix: Matrix, seed: int) -> ProfileTable:
-    """Return what a matrix of single workers shows, by kinds that its questions fall into."""
-    sources = [one.id.partition("/")[0] for one in matrix.questions]
+    """Return the profiles from a matrix of single workers, by kinds found in its questions."""
+    sources = [question.id.partition("/")[0] for question in matrix.questions]
     kinds = find_kinds(matrix.questions, sources, seed)
     unknown = np.full(matrix.scores.shape, np.nan)
-    found = {"usd": matrix.usd, "tokens_out": matrix.tokens_out, "seconds": matrix.seconds}
-    means = {name: unknown if values is None else values for name, values in found.items()}
+    columns = {"usd": matrix.usd, "tokens_out": matrix.tokens_out, "seconds": matrix.seconds}
+    means = {name: unknown if values is None else values for name, values in columns.items()}
     missing = unknown if matrix.no_answer is None else matrix.no_answer
     labels = kinds.of(matrix.questions)
     return count_by_kind(kinds, labels, matrix.scores, missing, means)
@@ -227,8 +227,8 @@ def count_by_kind(
     belongs = (np.arange(len(kinds))[:, None] == labels[None]).astype(np.float64)
     graded = ~np.isnan(scores)
 
-    def sums(values: Floats, where: Any) -> Floats:
-        return belongs @ np.where(where, values, 0.0)
+    def sums(values: Floats, mask: Any) -> Floats:
+        return belongs @ np.where(mask, values, 0.0)
 
     def mean(values: Floats) -> Floats:
         counts = belongs @ (~np.isnan(values)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Find the program in a reply: one block of its code, chosen by its text and never by running it.
+"""Find the program in a reply: one code block, chosen by its text and never by running it.
 
 - If names are given, the last block that defines one of them is the program: usage, assertions and
   output may follow it. A complete block is preferred to one cut off, and that to bare code.
@@ -24,18 +24,18 @@ WRAPPERS = (
     ("<answer>", "</answer>"),
     ("<code>", "</code>"),
 )
-"""What stands around bare code, other than a fence."""
+"""Marks around bare code, other than fences."""
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
 _CODE_ON_FENCE = re.compile(r"[ \t]*`{3,}((?:async |def |class |import |from ).*)")
 _CODE_LINE = re.compile(r"^(?:async |def |class |import |from |@)", re.M)
 _GOES_ON = re.compile(r"[\s)\]}#]|(?:else|elif|except|finally)\b")
-"""How a line begins that belongs to the statement before it."""
+"""The start of a line that belongs to the statement before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """A fenced block: its tag in small letters, its text, and whether its fence is closed."""
+    """A fenced block: its tag in lower case, its text, and whether its fence is closed."""
 
     tag: str
     text: str
@@ -43,14 +43,14 @@ class CodeBlock:
 
 
 def extract_program(reply: str, names: Sequence[str] = ()) -> str | None:
-    r"""Return the program in the reply, or None; `names` are those that it may define.
+    r"""Return the program in the reply, or None; it should define one of `names`, if given.
 
     >>> extract_program("```python\ndef f(): ...\n```\nUse:\n```python\nf()\n```", ["f"])
     'def f(): ...'
     """
-    said, cut_off = spoken(reply)
-    blocks = [block for block in code_blocks(said) if block.closed or not cut_off]
-    program = _defining(blocks, names) or (None if cut_off else _bare(said, names)) or _last(blocks)
+    text, cut_off = spoken(reply)
+    blocks = [block for block in code_blocks(text) if block.closed or not cut_off]
+    program = _defining(blocks, names) or (None if cut_off else _bare(text, names)) or _last(blocks)
     if program is None:
         return None
     texts = [block.text for block in blocks]
@@ -58,15 +58,15 @@ def extract_program(reply: str, names: Sequence[str] = ()) -> str | None:
     return _with_helpers(program, texts[:place], texts[place:])
 
 
-def code_blocks(said: str) -> list[CodeBlock]:
-    """Return every fenced block that is not blank, in order; those without a closing fence too.
+def code_blocks(text: str) -> list[CodeBlock]:
+    """Return every fenced block that is not blank, in order, including unclosed ones.
 
-    A fence with a tag ends the block before it, except a page of Markdown. As in CommonMark, a
-    fence that is indented by four more than the first is text: it may stand in a docstring.
+    A fence with a tag ends the block before it, except a Markdown block. As in CommonMark, a fence
+    that is indented by four more than the first is text: it may be in a docstring.
     """
     blocks: list[CodeBlock] = []
     fence, tag, indent, lines = "", "", 0, list[str]()
-    for line in said.replace("\r\n", "\n").split("\n"):
+    for line in text.replace("\r\n", "\n").split("\n"):
         mark = _FENCE.match(line)
         ends = mark and fence and mark[1].startswith(fence) and mark.start(1) < indent + 4
         if mark and ends and not (mark[2] and tag in MARKDOWN):
@@ -93,11 +93,11 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def unbound_names(*trees: ast.AST) -> tuple[str, ...]:
-    """Return the names that trees use and neither they nor Python define, in order."""
+    """Return the names that trees use but neither they nor Python's builtins define, in order."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    known = {name for node in nodes for name in _bound_by(node)} | {*dir(builtins), "__file__"}
+    bound = {name for node in nodes for name in _bound_by(node)} | {*dir(builtins), "__file__"}
     names = [node.id for node in nodes if isinstance(node, ast.Name)]
-    return tuple(dict.fromkeys(name for name in names if name not in known))
+    return tuple(dict.fromkeys(name for name in names if name not in bound))
 
 
 def defines(text: str, names: Iterable[str]) -> bool:
@@ -114,68 +114,68 @@ def _definition(name: str) -> re.Pattern[str]:
 
 
 def _unfolded(block: CodeBlock) -> list[CodeBlock]:
-    """Return the blocks of a block that is a page of Markdown itself."""
+    """Return the inner blocks of a Markdown block; any other block unchanged."""
     return (code_blocks(block.text) if block.tag in MARKDOWN else []) or [block]
 
 
 def _defining(blocks: Sequence[CodeBlock], names: Sequence[str]) -> str | None:
     closed_last = sorted(blocks, key=lambda block: block.closed)  # stable
-    return next((one.text for one in reversed(closed_last) if defines(one.text, names)), None)
+    return next((block.text for block in reversed(closed_last) if defines(block.text, names)), None)
 
 
 def _last(blocks: Sequence[CodeBlock]) -> str | None:
-    whole = [block for block in blocks if block.closed]
-    python = [block.text for block in whole if block.tag in PYTHON]
-    code = python or [block.text for block in whole if _is_code(block.text)]
-    cut = [one.text for one in blocks if one.tag in (*PYTHON, "") and _is_code(one.text)]
-    return (code or cut or [block.text for block in whole] or [None])[-1]
+    closed = [block for block in blocks if block.closed]
+    python = [block.text for block in closed if block.tag in PYTHON]
+    code = python or [block.text for block in closed if _is_code(block.text)]
+    cut = [block.text for block in blocks if block.tag in (*PYTHON, "") and _is_code(block.text)]
+    return (code or cut or [block.text for block in closed] or [None])[-1]
 
 
 _PROSE = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.UnaryOp)
-"""Expressions that output or a word of prose is, when read as Python."""
+"""Expressions to which program output and plain words parse as Python."""
 
 
 def _is_code(text: str) -> bool:
-    """Return whether a text is Python that does something: output, such as `7`, is none."""
+    """Return whether a text is Python that does something; output, such as `7`, is not code."""
     tree = parsed(text)
-    return any(not isinstance(_value(one), _PROSE) for one in (tree.body if tree else ()))
+    return any(not isinstance(_value(node), _PROSE) for node in (tree.body if tree else ()))
 
 
 def _is_all_code(text: str) -> bool:
     """Return whether a text is Python without a line that may be a word: `python`, `[BEGIN]`."""
     tree = parsed(text)
     words = (ast.Name, ast.Tuple, ast.List)
-    return bool(tree) and not any(isinstance(_value(one), words) for one in tree.body)
+    return bool(tree) and not any(isinstance(_value(node), words) for node in tree.body)
 
 
 def _value(statement: ast.stmt) -> ast.AST:
-    """Return the expression that a statement is, or itself."""
+    """Return the expression of an expression statement, else the statement."""
     return statement.value if isinstance(statement, ast.Expr) else statement
 
 
 # --- bare code ----------------------------------------------------------------------------------
 
 
-def _bare(said: str, names: Sequence[str]) -> str | None:
+def _bare(reply: str, names: Sequence[str]) -> str | None:
     """Return code before any fence that defines one of the names: all of it, or one definition."""
-    text = re.split(r"^[ \t]*(?:```|~~~)", said, maxsplit=1, flags=re.M)[0]
+    text = re.split(r"^[ \t]*(?:```|~~~)", reply, maxsplit=1, flags=re.M)[0]
     for begin, end in WRAPPERS:
         text = text.partition(end)[0].rpartition(begin)[2]
     if not defines(text, names):
         return None
     start = _CODE_LINE.search(text)
-    for whole in (text, text[start.start() :] if start else ""):
-        if defines(whole, names) and _is_all_code(whole):
-            return whole.strip("\n")
-    statements = [one for one in _statements(text) if _is_code(one)]
-    chosen = [place for place, one in enumerate(statements) if defines(one, names)]
+    for candidate in (text, text[start.start() :] if start else ""):
+        if defines(candidate, names) and _is_all_code(candidate):
+            return candidate.strip("\n")
+    statements = [statement for statement in _statements(text) if _is_code(statement)]
+    chosen = [place for place, statement in enumerate(statements) if defines(statement, names)]
     if not chosen:
         return None
     return _with_helpers(statements[chosen[-1]], statements[: chosen[-1]], statements[chosen[-1] :])
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield the lines of a text in parts, each of which begins at the margin."""
+    """Yield groups of lines of a text, each beginning at the margin."""
     lines: list[str] = []
     for line in text.split("\n"):
         if lines and line and not _GOES_ON.match(line) and not lines[-1].startswith("@"):
@@ -193,26 +193,26 @@ _BINDS = (
 )  # fmt: skip
 
 
-def _with_helpers(program: str, before: Iterable[str], after: Iterable[str]) -> str:
-    """Put the definitions in front that a program lacks and other blocks have, the nearest."""
+def _with_helpers(program: str, preceding: Iterable[str], following: Iterable[str]) -> str:
+    """Prepend definitions that a program lacks, from the nearest other blocks that have them."""
     tree = parsed(program)
     missing = [*unbound_names(tree)] if tree else []
     if not missing:
         return program
-    earlier = [*_bindings(before)]
-    later = reversed([*enumerate(_bindings(after), len(earlier))])
+    earlier = [*_bindings(preceding)]
+    later = reversed([*enumerate(_bindings(following), len(earlier))])
     farthest_first = [*later, *enumerate(earlier)]
     index = {name: pair for pair in farthest_first for name in _targets(pair[1])}
-    kept: dict[int, ast.stmt] = {}
+    helpers: dict[int, ast.stmt] = {}
     for name in missing:  # grows below
         place, node = index.get(name, (0, None))
-        if node and place not in kept:
-            kept[place] = node
+        if node and place not in helpers:
+            helpers[place] = node
             missing += unbound_names(node)
-    whole = program
+    joined = program
     with suppress(RecursionError):
-        whole = "\n\n".join([*(ast.unparse(kept[place]) for place in sorted(kept)), program])
-    return whole if parsed(whole) else program
+        joined = "\n\n".join([*(ast.unparse(helpers[place]) for place in sorted(helpers)), program])
+    return joined if parsed(joined) else program
 
 
 def _bindings(texts: Iterable[str]) -> Iterator[ast.stmt]:
@@ -235,5 +235,5 @@ def _bound_by(node: ast.AST) -> set[str]:
 def _targets(node: ast.stmt) -> set[str]:
     """Return the names that a statement defines or assigns."""
     targets = [*getattr(node, "targets", ()), *filter(None, [getattr(node, "target", None)])]
-    inner = (part for target in targets for part in ast.walk(target))
+    inner = (leaf for target in targets for leaf in ast.walk(target))
     return _bound_by(node).union(*map(_bound_by, inner))

@@ -1,4 +1,4 @@
-"""Kinds of question, found in train questions without labels and without keeping a word of them."""
+"""Kinds of question, found in train questions without labels and without storing their words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from podium.harness.learning import Arrays, Floats, MatrixQuestion, one_thread
 from podium.harness.records import Kind, Question
 
 FORMS = ("value", "choice", "program")
-"""What a reply holds at its end: a value or text, the letter of an option, or a program."""
+"""Form of an answer: a value or text, the letter of an option, or a program."""
 _FORM_OF: Mapping[Kind, int] = {"integer": 0, "text": 0, "choice": 1, "program": 2}
 
 Labels = NDArray[np.int64]
-HASHED = 512  # entries that words are hashed into: an artefact holds no words of questions
+HASHED = 512  # size of the hash vectors of words: an artefact contains no words of questions
 MOST_KINDS = 3  # of one source and form
 LEAST_QUESTIONS = 12  # of a kind, on average
 STARTS = 4  # of k-means
@@ -30,39 +30,39 @@ class TrainKinds:
     lengths: Floats  # (kinds,), mean characters of a question
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of kinds."""
         return len(self.forms)
 
-    def of(self, asked: Sequence[Question | MatrixQuestion]) -> Labels:
+    def of(self, questions: Sequence[Question | MatrixQuestion]) -> Labels:
         """Return (questions,): the nearest kind of the same form; of any form if it has none."""
-        vectors = _hashed([one.text for one in asked])
+        vectors = _hashed([question.text for question in questions])
         far = (self.centres**2).sum(axis=1)[None, :] - 2 * vectors @ self.centres.T
-        wanted = np.array([form_of(one.kind) for one in asked])
-        other = self.forms[None, :] != wanted[:, None]
-        other &= np.isin(wanted, self.forms)[:, None]
-        return np.argmin(np.where(other, np.inf, far), axis=1).astype(np.int64)
+        own_forms = np.array([form_of(question.kind) for question in questions])
+        mismatch = self.forms[None, :] != own_forms[:, None]
+        mismatch &= np.isin(own_forms, self.forms)[:, None]
+        return np.argmin(np.where(mismatch, np.inf, far), axis=1).astype(np.int64)
 
     def arrays(self) -> Arrays:
-        """Return them as an artefact holds them."""
+        """Return the arrays for an artefact."""
         return {"centres": self.centres, "forms": self.forms, "lengths": self.lengths}
 
 
 def find_kinds(
-    asked: Sequence[Question | MatrixQuestion], sources: Sequence[str], seed: int
+    questions: Sequence[Question | MatrixQuestion], sources: Sequence[str], seed: int
 ) -> TrainKinds:
     """Return the kinds of some train questions: k-means (Lloyd 1982) in each source and form.
 
-    `sources` are the suites that they are from. A question that is asked later names none.
+    `sources` has the suite of each. Later questions are assigned without a source.
     """
-    # It takes most of a second, which few commands need.
+    # The import takes most of a second, and few commands need it.
     from sklearn.cluster import KMeans  # pyright: ignore[reportMissingTypeStubs]
 
-    vectors = _hashed([one.text for one in asked])
-    lengths = np.array([float(len(one.text)) for one in asked])
+    vectors = _hashed([question.text for question in questions])
+    lengths = np.array([float(len(question.text)) for question in questions])
     forms, centres, sizes = list[int](), list[Floats](), list[float]()
-    groups = [(source, form_of(one.kind)) for source, one in zip(sources, asked, strict=True)]
+    groups = [(source, form_of(q.kind)) for source, q in zip(sources, questions, strict=True)]
     for group in sorted(set(groups)):
-        rows = np.flatnonzero([one == group for one in groups])
+        rows = np.flatnonzero([pair == group for pair in groups])
         different = len(np.unique(vectors[rows], axis=0))
         count = max(1, min(MOST_KINDS, len(rows) // LEAST_QUESTIONS, different))
         with one_thread():
@@ -70,7 +70,7 @@ def find_kinds(
             labels = means.fit_predict(vectors[rows])
         centres += list(np.asarray(means.cluster_centers_, dtype=np.float64))
         forms += [group[1]] * count
-        sizes += [float(lengths[rows[labels == at]].mean()) for at in range(count)]
+        sizes += [float(lengths[rows[labels == label]].mean()) for label in range(count)]
     return TrainKinds(np.array(centres), np.array(forms), np.array(sizes))
 
 
@@ -85,7 +85,7 @@ def _hashed(texts: Sequence[str]) -> Floats:
         HashingVectorizer,
     )
 
-    made: Any = HashingVectorizer(
+    vectorizer: Any = HashingVectorizer(
         n_features=HASHED, stop_words="english", alternate_sign=False, binary=True
     )
-    return np.asarray(made.transform(list(texts)).toarray(), dtype=np.float64)
+    return np.asarray(vectorizer.transform(list(texts)).toarray(), dtype=np.float64)

@@ -1,7 +1,7 @@
-"""Take a reply's reasoning away: what its marks enclose, in the form of any model.
+"""Remove a reply's reasoning: the text between reasoning marks, in the form of any model.
 
-The marks are data, in reasoning_marks.toml, each with its source and an example. What is said
-outside them is the reply; an answer that stands only in closed reasoning was never given.
+The marks are data, in reasoning_marks.toml, each with its source and an example. The text outside
+them is the reply; an answer that is only in closed reasoning does not count.
 """
 
 import re
@@ -22,14 +22,14 @@ _TURN_ENDS = re.compile(
 )
 _BOX_MARKS = (("<|begin_of_box|>", "\\boxed{"), ("<|end_of_box|>", "}"))
 _SPECIALS_STRIPPED = re.compile(r"\s*(?:(analysis|commentary)|final)(?=[A-Z\d\\$*#`\[{(])")
-"""How a reply in harmony's channels begins if its special tokens were left out."""
+"""The start of a reply in harmony's channels if its special tokens were left out."""
 
 _SIGNS = ("<", "\u25c1", "THINK]", "assistantfinal")
 """A reply without any of these has no marks but those at its very start."""
 
 
 def spoken(reply: str) -> tuple[str, bool]:
-    r"""Return what a reply says outside reasoning, and whether it ends within reasoning.
+    r"""Return a reply's text outside reasoning, and whether it ends within reasoning.
 
     A close mark without an open one ends reasoning that began in the prompt. If a reply ends within
     reasoning, all that follows the last close mark is returned: it was cut off.
@@ -41,15 +41,15 @@ def spoken(reply: str) -> tuple[str, bool]:
     reply, began = _behind_first(reply)
     if not any(sign in reply for sign in _SIGNS):
         return reply, began
-    said, cut_off = _outside(reply, began)
+    outside, cut_off = _outside(reply, began)
     for mark, text in _BOX_MARKS:
-        said = said.replace(mark, text)
-    return _pattern(False, "answer").sub("", said), cut_off
+        outside = outside.replace(mark, text)
+    return _pattern(False, "answer").sub("", outside), cut_off
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningMark:
-    """One form of marks; the file says what each field is."""
+    """One form of marks; reasoning_marks.toml documents the fields."""
 
     name: str
     source: str
@@ -69,50 +69,50 @@ def reasoning_marks() -> tuple[ReasoningMark, ...]:
 
 
 def _first_turn(reply: str) -> str:
-    ended = _TURN_ENDS.search(reply) if "<" in reply else None
-    return reply[: ended.start()] if ended and reply[: ended.start()].strip() else reply
+    end = _TURN_ENDS.search(reply) if "<" in reply else None
+    return reply[: end.start()] if end and reply[: end.start()].strip() else reply
 
 
 def _behind_first(reply: str) -> tuple[str, bool]:
-    """Return a reply without the marks of its very start, and whether they begin reasoning."""
+    """Return a reply without the marks at its very start, and whether they begin reasoning."""
     if stripped := _SPECIALS_STRIPPED.match(reply):
         return reply[stripped.end() :], bool(stripped[1])
     start = reply[:80].lstrip()
     for mark in reasoning_marks():
         if mark.first and start.startswith(mark.open):
-            ends = [at + len(text) for text in mark.close if (at := reply.rfind(text)) >= 0]
+            ends = [place + len(text) for text in mark.close if (place := reply.rfind(text)) >= 0]
             return (reply[max(ends) :], False) if ends else (reply, True)
     return reply, False
 
 
 def _outside(reply: str, began: bool) -> tuple[str, bool]:
-    parts, start, opened = list[str](), 0, 0 if began else None
+    pieces, start, opened = list[str](), 0, 0 if began else None
     words = "assistant" in reply
     for mark in _pattern(words, "open", "close").finditer(reply):
         if mark[0].lower() in _texts("open"):
             opened = mark.start() if opened is None else opened
         elif opened is None:
-            parts, start = [], mark.end()
+            pieces, start = [], mark.end()
         else:
-            parts.append(reply[start:opened])
+            pieces.append(reply[start:opened])
             start, opened = mark.end(), None
-    rest = reply[start:]
+    tail = reply[start:]
     if opened is not None:
-        return "".join([*parts, rest]), True
-    return "\n\n".join(part for part in (*parts, rest) if part.strip()), False
+        return "".join([*pieces, tail]), True
+    return "\n\n".join(piece for piece in (*pieces, tail) if piece.strip()), False
 
 
 @cache
 def _texts(field: str) -> frozenset[str]:
-    """Return the marks of a field, in lower case; those at the very start of a reply apart."""
+    """Return the marks of a field, in lower case, except those for the very start of a reply."""
     marks = [mark for mark in reasoning_marks() if not mark.first]
     return frozenset(text.lower() for mark in marks for text in getattr(mark, field))
 
 
 @cache
 def _pattern(words: bool, *fields: str) -> re.Pattern[str]:
-    """Match the marks of these fields; also those that are letters alone if `words`."""
+    """Match the marks of these fields; if `words`, also those that begin with a letter."""
     texts = sorted({text for name in fields for text in _texts(name)}, key=len, reverse=True)
-    rest = "|".join(re.escape(text[1:]) for text in texts if not text[0].isalpha())
+    symbols = "|".join(re.escape(text[1:]) for text in texts if not text[0].isalpha())
     letters = "".join(f"|{text}" for text in texts if words and text[0].isalpha())
-    return re.compile(rf"[<\[\u25c1](?:{rest}){letters}", re.IGNORECASE)
+    return re.compile(rf"[<\[\u25c1](?:{symbols}){letters}", re.IGNORECASE)

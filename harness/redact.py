@@ -1,7 +1,7 @@
-"""Logs that can be shared: every text is taken out, every number and digest stays.
+"""Redacted logs for sharing: every text is removed, every number and digest stays.
 
-What is kept is listed here, so that no new kind of event brings a question back. Tables and ledger
-stay those of the original, and a text's sha256 tells whoever has the questions.
+Kept fields are listed here, so that no new kind of event leaks a question. Tables and ledger equal
+the original's, and readers who have the questions can recognise a text by its sha256.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from podium.harness.records import ORDER, PODIUM, SECONDS, STATED, WAVES
 from podium.harness.suite import failure_kind, publishable
 from podium.harness.workflow import MALFORMED, workflow_of
 
-SHINGLE = 6  # So many words of a question in a row, anywhere in what is to be written, are a leak
+SHINGLE = 6  # Consecutive words of a question that count as a leak, anywhere in a redacted log
 SAMPLE = (
     *("id", "epoch", "uuid", "model_usage", "role_usage"),
     *("started_at", "completed_at", "total_time", "working_time"),
@@ -39,16 +39,16 @@ SHAPE = (
     "stopped",
     SECONDS,
     WAVES,
-)  # of an answer's work; what systems note may quote
-SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that may stay: a letter, a number
+)  # of an answer's work; systems' notes are not kept, because they may quote
+SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that stay: a letter, a number
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """What became of one log."""
+    """The result for one log."""
 
     log: Path
-    out: Path | None  # None where the log may be shared as it is
+    out: Path | None  # None if the log may be shared unchanged
     samples: int = 0
 
 
@@ -63,27 +63,27 @@ def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
     for place in (*(places[log] for log in private), *beside.values()):
         if place.exists():
             raise UserError(f"{place} exists already: name another --out directory.")
-    done = [
+    results = [
         _redact_one(log, places[log]) if log in private else Redacted(log, None) for log in logs
     ]
     for manifest, place in beside.items():
         shutil.copyfile(manifest, place)
-    return done
+    return results
 
 
 def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
-    """Return what vouches for the originals, and where it goes; nothing for several runs."""
+    """Return the originals' manifest files, each with its copy's path; none for several runs."""
     if len(roots) != 1:
         return {}
-    found = (roots[0] / name for name in (FILE, SIGNATURE, STAMP))
-    return {path: out / path.name for path in found if path.is_file()}
+    files = (roots[0] / name for name in (FILE, SIGNATURE, STAMP))
+    return {path: out / path.name for path in files if path.is_file()}
 
 
 def redacted(log: EvalLog, originals: Mapping[str, str] | None = None) -> EvalLog:
-    """Return a copy of a whole log without its texts; PodiumError if one could not be kept out."""
-    held = (log.eval.metadata or {})[PODIUM]
-    facts = {"originals": dict(originals or {}), **held, "redacted": True}
-    made = EvalLog(
+    """Return a copy of a whole log without its texts; PodiumError if a text would remain."""
+    metadata = (log.eval.metadata or {})[PODIUM]
+    facts = {"originals": dict(originals or {}), **metadata, "redacted": True}
+    copy = EvalLog(
         version=log.version,
         status=log.status,
         eval=log.eval.model_copy(update={"metadata": {PODIUM: facts}, "task_args": {}}),
@@ -93,12 +93,12 @@ def redacted(log: EvalLog, originals: Mapping[str, str] | None = None) -> EvalLo
         error=_error(log.error),
         samples=[_sample(sample) for sample in log.samples or []],
     )
-    _refuse_leaks(log, made)
-    return made
+    _refuse_leaks(log, copy)
+    return copy
 
 
 def digest(text: str) -> str:
-    """Return what stands in a redacted log for a text.
+    """Return the digest that replaces a text in a redacted log.
 
     >>> digest("four")
     'sha256:04efaf080f5a3e74e1c29d1ca6a48569382cbbcd324e8d59d2b83ef21c039f00'
@@ -108,17 +108,17 @@ def digest(text: str) -> str:
 
 def _redact_one(path: Path, out: Path) -> Redacted:
     log = _read(path, header_only=False)
-    made = redacted(log, dict(read_entry(path.parent, path.name, "log").samples))
+    copy = redacted(log, dict(read_entry(path.parent, path.name, "log").samples))
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_eval_log(made, str(out))
-    return Redacted(path, out, len(made.samples or []))
+    write_eval_log(copy, str(out))
+    return Redacted(path, out, len(copy.samples or []))
 
 
 def _read(path: Path, *, header_only: bool) -> EvalLog:
     refuse_oversized(path, header_only=header_only)
     try:
         return read_eval_log(str(path), header_only=header_only, resolve_attachments=True)
-    except Exception as error:  # a damaged file may fail anywhere; its words may be a question's
+    except Exception as error:  # a damaged file may fail anywhere; the message may quote a question
         raise UserError(f"{path} is damaged or no Inspect log; move it away.") from error
 
 
@@ -128,9 +128,9 @@ def _below(log: Path, roots: Sequence[Path]) -> Path:
 
 
 def _sample(sample: EvalSample) -> EvalSample:
-    kept: dict[str, Any] = {name: getattr(sample, name) for name in SAMPLE}
+    fields: dict[str, Any] = {name: getattr(sample, name) for name in SAMPLE}
     return EvalSample(
-        **kept,
+        **fields,
         input=digest(_text(sample.input)),
         target=_short(sample.target if isinstance(sample.target, str) else "".join(sample.target)),
         output=_output(sample.output),
@@ -139,14 +139,14 @@ def _sample(sample: EvalSample) -> EvalSample:
         events=_events(sample.events),
         error=_error(sample.error),
         error_retries=[
-            one.model_copy(update={**_bare(one.message), "events": _events(one.events or [])})
-            for one in sample.error_retries or []
+            fail.model_copy(update={**_bare(fail.message), "events": _events(fail.events or [])})
+            for fail in sample.error_retries or []
         ],
     )
 
 
-def _text(said: Any) -> str:
-    return said if isinstance(said, str) else "\n".join(message.text for message in said)
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(message.text for message in content)
 
 
 def _short(text: str) -> str:
@@ -166,14 +166,14 @@ def _failure(message: str) -> str:
 
 
 def _output(output: ModelOutput) -> ModelOutput:
-    kept = ModelOutput(model=output.model)
+    copy = ModelOutput(model=output.model)
     if output.choices:
-        said = digest(output.completion)
-        kept = ModelOutput.from_content(output.model, said, stop_reason=output.stop_reason)
-    kept.usage, kept.time = output.usage, output.time
+        text = digest(output.completion)
+        copy = ModelOutput.from_content(output.model, text, stop_reason=output.stop_reason)
+    copy.usage, copy.time = output.usage, output.time
     if isinstance(stated := (output.metadata or {}).get(STATED), float):
-        kept.metadata = {STATED: stated}
-    return kept
+        copy.metadata = {STATED: stated}
+    return copy
 
 
 def _score(score: Score) -> Score:
@@ -190,28 +190,28 @@ def _score(score: Score) -> Score:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a sample's facts: its kind and topic, the order of its choices, the work's shape."""
-    kept: dict[str, Any] = {key: metadata[key] for key in FACTS if key in metadata}
+    """Return a sample's facts: kind and topic, order of the choices, structure of the work."""
+    public: dict[str, Any] = {key: metadata[key] for key in FACTS if key in metadata}
     for key in ("question", "asked"):
         facts = cast(Mapping[str, Any], metadata.get(key) or {})
         if "permutation" in facts:
-            kept[key] = {"permutation": facts["permutation"]}
+            public[key] = {"permutation": facts["permutation"]}
     if isinstance(shape := metadata.get(PODIUM), Mapping):
         work = cast(Mapping[str, Any], shape)
-        shown = {key: work[key] for key in SHAPE if key in work}
-        kept[PODIUM] = {**shown, "plan": _plan(work.get("plan")), **_order(work.get("plan"))}
-    return kept
+        fields = {key: work[key] for key in SHAPE if key in work}
+        public[PODIUM] = {**fields, "plan": _plan(work.get("plan")), **_order(work.get("plan"))}
+    return public
 
 
 def _plan(plan: object) -> str | None:
-    """Return what stands for a plan: a digest, or of a malformed one what kind of fault it has."""
+    """Return the replacement of a plan: a digest, or a malformed plan's kind of fault."""
     fault = fault_of(str(plan)) if plan else None
     return f"{MALFORMED}{fault}" if fault else digest(str(plan)) if plan else None
 
 
 def _order(plan: object) -> dict[str, str]:
-    found = workflow_of(plan if isinstance(plan, str) else None)
-    return {ORDER: found.without_texts().as_json()} if found else {}
+    workflow = workflow_of(plan if isinstance(plan, str) else None)
+    return {ORDER: workflow.without_texts().as_json()} if workflow else {}
 
 
 def _events(events: Iterable[Event]) -> list[Event]:
@@ -224,7 +224,7 @@ def _events(events: Iterable[Event]) -> list[Event]:
 
 
 def _call(event: ModelEvent) -> ModelEvent:
-    kept: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "input": [],
         "tools": [],
         "tool_choice": "none",
@@ -232,11 +232,11 @@ def _call(event: ModelEvent) -> ModelEvent:
         "output": _output(event.output),
         "error": None if event.error is None else _failure(event.error),
     }
-    return event.model_copy(update={**GONE, **kept})
+    return event.model_copy(update={**GONE, **changes})
 
 
-def _refuse_leaks(log: EvalLog, made: EvalLog) -> None:
-    written = _shingles(json.dumps(made.model_dump(mode="json")))
+def _refuse_leaks(log: EvalLog, copy: EvalLog) -> None:
+    written = _shingles(json.dumps(copy.model_dump(mode="json")))
     for sample in log.samples or []:
         if written & _shingles(_text(sample.input)):
             raise PodiumError(
@@ -247,4 +247,4 @@ def _refuse_leaks(log: EvalLog, made: EvalLog) -> None:
 
 def _shingles(text: str) -> set[tuple[str, ...]]:
     words = re.findall(r"\w+", text.casefold())
-    return {tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}
+    return {tuple(words[start : start + SHINGLE]) for start in range(len(words) - SHINGLE + 1)}

@@ -1,9 +1,9 @@
-"""Replies that were paid for, kept so that who resumes pays nothing twice.
+"""Stores paid replies, so that a resumed run pays for nothing twice.
 
-Only the very same draw is read back. One SQLite file per process, its owner's alone and written
-through: kill -9 loses nothing. A run keeps a draw that its systems share to the run's end, any
-other reply until its sample is in its log; a training keeps all for good, but those of questions
-that may not be published in memory alone.
+Only the same draw is read back. Each process has one SQLite file, readable by its owner only and
+written through: kill -9 loses nothing. A run keeps shared draws until it ends, any other reply
+until its sample is in its log; a training keeps all replies, but replies to questions that must not
+be published only in memory.
 """
 
 import errno
@@ -28,8 +28,8 @@ from podium.harness.errors import UserError
 from podium.harness.records import Reply, Usage
 
 FOLDER = "paid-replies"  # Below the folder of a run or a training
-REMEMBERED = 1 << 14  # Replies kept in memory where no file keeps them, the latest ones
-MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")  # what for, and when
+REMEMBERED = 1 << 14  # Maximum replies in memory, the latest ones, if there is no file
+MORE = ("sample TEXT NOT NULL DEFAULT ''", "at REAL NOT NULL DEFAULT 0")  # added later
 OPENING = f"""
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -39,14 +39,14 @@ CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {", ".join
 BEGIN EXCLUSIVE;
 COMMIT;
 """
-"""For this process alone. Who writes gives to the system: only its going down can lose a reply."""
+"""Exclusive to this process. Writes go to the operating system: only its crash can lose a reply."""
 ROOM = 16 << 20
-"""Bytes that a disk must have left for a call to begin: replies in flight, and the logs' ends."""
+"""Minimum free bytes for a call to begin: for replies in flight, and the ends of logs."""
 Ask = Callable[[], Awaitable[Reply]]
 
 
 def is_nearly_full(folder: Path) -> bool:
-    """Say whether a disk lacks room for replies that would be paid for; no, if nobody knows."""
+    """Return whether a disk lacks room for paid replies; False if its size is unknown."""
     disk = os.statvfs(folder)
     return bool(disk.f_blocks) and disk.f_bavail * disk.f_frsize < ROOM
 
@@ -54,30 +54,30 @@ def is_nearly_full(folder: Path) -> bool:
 _KEY = json.JSONEncoder(sort_keys=True, default=str).encode
 
 
-def key_of(*parts: object) -> bytes:
-    """Return the digest by which a reply is known; parts are plain JSON values."""
-    return hashlib.sha256(_KEY(parts).encode()).digest()
+def key_of(*values: object) -> bytes:
+    """Return the key of a reply, a digest; `values` are plain JSON values."""
+    return hashlib.sha256(_KEY(values).encode()).digest()
 
 
 @dataclass(slots=True, weakref_slot=True)
 class _File:
-    """An open file of replies, and the turn of who uses it."""
+    """An open file of replies, with its lock."""
 
     path: Path
     replies: sqlite3.Connection
     lock: threading.Lock = field(default_factory=threading.Lock)
-    full: OSError | None = None  # why a reply could not be kept: no other is to be paid for
+    full: OSError | None = None  # why a reply could not be stored: no other may be paid for
 
     def read(self, key: bytes) -> str | None:
         with self.lock:
-            found = self.replies.execute("SELECT reply FROM replies WHERE key = ?", (key,))
-            return next((str(row[0]) for row in found.fetchall()), None)
+            rows = self.replies.execute("SELECT reply FROM replies WHERE key = ?", (key,))
+            return next((str(row[0]) for row in rows.fetchall()), None)
 
     def write(self, key: bytes, reply: str, sample: str = "") -> None:
-        said = "INSERT OR IGNORE INTO replies (key, reply, sample, at) VALUES (?, ?, ?, ?)"
+        sql = "INSERT OR IGNORE INTO replies (key, reply, sample, at) VALUES (?, ?, ?, ?)"
         try:
             with self.lock:
-                self.replies.execute(said, (key, reply, sample, time.time()))
+                self.replies.execute(sql, (key, reply, sample, time.time()))
         except sqlite3.OperationalError as error:
             self.full = OSError(errno.ENOSPC, str(error), str(self.path))
             raise self.full from error
@@ -87,11 +87,11 @@ class _File:
             self.replies.execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def forget(self, logged: Mapping[str, float]) -> int:
-        """Delete what samples had before a time; return how many replies are left."""
-        said = "DELETE FROM replies WHERE sample = ? AND at < ?"
+        """Delete the replies of samples from before a time; return the number of the others."""
+        sql = "DELETE FROM replies WHERE sample = ? AND at < ?"
         try:
             with self.lock:
-                self.replies.executemany(said, logged.items())
+                self.replies.executemany(sql, logged.items())
                 return int(self.replies.execute("SELECT count(*) FROM replies").fetchone()[0])
         except sqlite3.OperationalError as error:
             raise OSError(errno.ENOSPC, str(error), str(self.path)) from error
@@ -107,17 +107,17 @@ class PaidReplies:
     """The replies of one process; `folder` None keeps them in memory alone."""
 
     folder: Path | None = None
-    rank: int = 0  # Which process of a training this is: each has a file of its own
+    rank: int = 0  # Number of this process in a training: each has a separate file
     _file: _File | None = None
     _known: OrderedDict[bytes, Reply] = field(default_factory=OrderedDict[bytes, Reply])
 
     @property
     def path(self) -> Path | None:
-        """The file; None where replies are kept in memory alone."""
+        """The file; None if replies are kept only in memory."""
         return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
 
     def open(self) -> _File | None:
-        """Open the file; UserError where another process has it, or it is damaged."""
+        """Open the file; UserError if another process has it open, or it is damaged."""
         if self._file is None and (path := self.path) is not None:
             with _OPENING:
                 self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
@@ -125,11 +125,11 @@ class PaidReplies:
         return self._file
 
     def known(self, key: bytes) -> str | None:
-        """Return what a run has kept under a key; None when it has nothing."""
+        """Return a run's stored reply for a key; None if there is none."""
         return file.read(key) if (file := self.open()) else None
 
     def keep(self, key: bytes, reply: str, sample: str) -> None:
-        """Keep a reply of a run until its sample is in its log, without one to the run's end.
+        """Store a reply of a run until its sample is logged; without a sample, until the run ends.
 
         Raises OSError if it cannot be written.
         """
@@ -137,7 +137,7 @@ class PaidReplies:
             file.write(key, reply, sample)
 
     def refuse_full(self) -> None:
-        """Raise OSError where another reply could not be kept, for nobody to pay for it."""
+        """Raise OSError if another reply could not be stored, before it is paid for."""
         if (file := self.open()) is None:
             return
         if file.full:
@@ -146,19 +146,19 @@ class PaidReplies:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file.path))
 
     def drop(self, key: bytes) -> None:
-        """Delete what is kept under a key."""
+        """Delete the reply of a key."""
         if file := self.open():
             file.drop(key)
 
     def forget(self, logged: Mapping[str, float]) -> None:
-        """Delete what samples had been given before their logs were written, at a time each."""
+        """Delete the replies of logged samples from before the time of each sample's log."""
         if self.path is None or not self.path.exists():
             return
         if (file := self.open()) and not file.forget(logged):
             self.clear()
 
     def close(self) -> None:
-        """Close the file, for everybody in this process who shares it."""
+        """Close the file, for all stores of this process that share it."""
         if self.path is not None:
             with _OPENING:
                 shared = _OPEN.pop((os.getpid(), self.path), None)
@@ -167,7 +167,7 @@ class PaidReplies:
         self._file = None
 
     def clear(self) -> None:
-        """Delete the file, and its folder where nothing else is in it."""
+        """Delete the file, and its folder if it is empty then."""
         self.close()
         if (path := self.path) is None:
             return
@@ -177,47 +177,47 @@ class PaidReplies:
             path.parent.rmdir()
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
-        """Return a reply and whether it was known; `ask` is called once for equal keys."""
+        """Return a reply and whether it was stored; `ask` is called once for equal keys."""
         async with self.turn(key):
-            if (known := self._read(key, lasting)) is not None:
-                return known, True
+            if (stored := self._read(key, lasting)) is not None:
+                return stored, True
             reply = await ask()
             self._write(key, reply, lasting)
             return reply, False
 
     @asynccontextmanager
     async def turn(self, key: bytes) -> AsyncGenerator[None]:
-        """Let one task at a time look for a key's reply and ask for it; the others wait.
+        """Let one task at a time look up a key's reply and ask for it; the others wait.
 
         If the task that asks fails or is cancelled, the next one asks.
         """
         if (under_way := _UNDER_WAY.get(None)) is None:
             _UNDER_WAY.set(under_way := dict[tuple[int, bytes], anyio.Event]())
         mine = id(self.open() or self), key
-        while ended := under_way.get(mine):
-            await ended.wait()
-        under_way[mine] = ended = anyio.Event()
+        while event := under_way.get(mine):
+            await event.wait()
+        under_way[mine] = event = anyio.Event()
         try:
             yield
         finally:
             del under_way[mine]
-            ended.set()
+            event.set()
 
     def _read(self, key: bytes, lasting: bool) -> Reply | None:
         file = self.open()
         if file is None or not lasting:
             return self._known.get(key)
-        if (said := file.read(key)) is None:
+        if (stored := file.read(key)) is None:
             return None
-        worker, text, usage, usd, too_long = json.loads(said)
+        worker, text, usage, usd, too_long = json.loads(stored)
         return Reply(worker, text, usage and Usage(**usage), usd and Decimal(usd), too_long)
 
     def _write(self, key: bytes, reply: Reply, lasting: bool) -> None:
         if self._file is not None and lasting:
             usage = None if reply.usage is None else asdict(reply.usage)
             usd = None if reply.usd is None else str(reply.usd)
-            said = [reply.worker, reply.text, usage, usd, reply.too_long]
-            self._file.write(key, json.dumps(said))
+            row = [reply.worker, reply.text, usage, usd, reply.too_long]
+            self._file.write(key, json.dumps(row))
             return
         self._known[key] = reply
         if len(self._known) > REMEMBERED:
@@ -244,8 +244,8 @@ def _opened(path: Path) -> _File:
         if any(word in str(error) for word in ("is full", "I/O error", "unable to open")):
             raise OSError(errno.ENOSPC, str(error), str(path)) from error
         busy = "locked" in str(error) or "busy" in str(error)
-        why = "another process has it open" if busy else "it is damaged: move it away"
-        raise UserError(f"The replies in {path} cannot be read: {why}.") from None
+        reason = "another process has it open" if busy else "it is damaged: move it away"
+        raise UserError(f"The replies in {path} cannot be read: {reason}.") from None
     opened = _File(path, file)
     finalize(opened, file.close)
     return opened

@@ -1,6 +1,6 @@
-"""One request to a model: what is sent, its digest, which sample is wanted, its service tier.
+"""One request to a model: its contents, digest, sample index and service tier.
 
-Replies are keyed by worker, request *and* `SampleIndex`: else five samples would be one call.
+Replies are keyed by worker, request *and* `SampleIndex`: otherwise five samples would be one call.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from podium.harness.prices.cost import Service
 from podium.harness.text import storable
 
 JSON = json.JSONEncoder(ensure_ascii=False).encode
-"""As digests of texts are made; one encoder for all of a million calls."""
-INSTRUCTIONS = 1024  # tokens at most that tools add; Anthropic's pages name hundreds
+"""The encoder for digests of texts; made once, because a run may have a million calls."""
+INSTRUCTIONS = 1024  # maximum tokens that tools add; Anthropic's documentation has hundreds
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What is added to a worker's own settings: by a step, or with tools by other people's code."""
+    """Additions to a worker's own settings: by a step, or tools by other people's code."""
 
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
@@ -31,7 +31,7 @@ class Offered:
 
     @property
     def bytes(self) -> int:
-        """UTF-8 bytes of the tools as JSON, and of what a provider says of how to use them."""
+        """UTF-8 bytes of the tools as JSON, and of the provider's instructions for using them."""
         written = sum(len(tool.model_dump_json(exclude_none=True).encode()) for tool in self.tools)
         return written + INSTRUCTIONS if written else 0
 
@@ -41,7 +41,7 @@ NOTHING = Offered()
 
 @dataclass(frozen=True)
 class Request:
-    """What is put to a model, as far as it is written down; each figure is worked out once."""
+    """A request to a model, as far as it is logged; each figure is computed once."""
 
     role: str
     model: Model
@@ -52,118 +52,118 @@ class Request:
 
     @property
     def config(self) -> GenerateConfig:
-        """What a step prescribes beside the model's own settings."""
+        """A step's settings in addition to the model's own."""
         return self.offered.config
 
     @cached_property
     def _settings(self) -> GenerateConfig:
-        # As Inspect merges them, without its deep copies: they take longer than all else here.
-        said = {name: getattr(self.config, name) for name in self.config.model_fields_set}
-        said = {name: value for name, value in said.items() if value is not None}
-        return self.model.config.model_copy(update=said) if said else self.model.config
+        # Merged as Inspect does, but without its deep copies, which would be the slowest part here.
+        overrides = {name: getattr(self.config, name) for name in self.config.model_fields_set}
+        overrides = {name: value for name, value in overrides.items() if value is not None}
+        return self.model.config.model_copy(update=overrides) if overrides else self.model.config
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of what the worker is sent."""
+        """Digest of the messages."""
         return request_digest(self.messages)
 
     @cached_property
     def service(self) -> Service:
-        """How a provider is asked to serve it; a tier that no book knows has no price."""
+        """The requested service tier; a tier that no book knows has no price."""
         return service_tier(self.model.config, self.model.model_args)
 
     @cached_property
     def max_tokens(self) -> int | None:
-        """The limit that the request will have, all its choices together; None for none."""
+        """The request's token limit for all its choices together; None if it has none."""
         return max_tokens_of(self.model, self._settings)
 
     @property
     def requests(self) -> int:
-        """As many HTTP requests one attempt may be: the first, and what its client tries again."""
+        """Maximum HTTP requests of one attempt: the first, and its client's retries."""
         return 1 + client_retries(self.model)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether texts and settings say how much a request can be."""
-        # An image has more tokens than bytes of text. Google's client asks again, with a longer
-        # request, for a call of a tool that it cannot read.
+        """Whether texts and settings bound the size of the request."""
+        # An image has more tokens than bytes of text. Google's client sends a longer request again
+        # if it cannot parse a tool call.
         if self.offered.tools and str(self.model).startswith("google/"):
             return False
         listed = (turn.content for turn in self.messages if not isinstance(turn.content, str))
-        return all(part.type == "text" for parts in listed for part in parts)
+        return all(item.type == "text" for items in listed for item in items)
 
     @cached_property
     def prompt_bytes(self) -> int:
-        """Return the bytes of its texts and tools, and of what a worker's settings add to them."""
+        """Bytes of its texts and tools, and of the texts that a worker's settings add."""
         config = self._settings
         added = config.system_message or ""
         if config.response_schema is not None:
             added += config.response_schema.model_dump_json(exclude_none=True)
         texts = "".join((added, *(turn.text for turn in self.messages)))
         calls = (turn.tool_calls or () for turn in self.messages if turn.role == "assistant")
-        made = "".join(str(call.arguments) for turn in calls for call in turn)
-        # A model may have written half a character.
-        sizes = len(texts.encode("utf-8", "surrogatepass")), len(made.encode("utf-8", "replace"))
+        inputs = "".join(str(call.arguments) for turn in calls for call in turn)
+        # A model may have written an incomplete character.
+        sizes = len(texts.encode("utf-8", "surrogatepass")), len(inputs.encode("utf-8", "replace"))
         return sum(sizes) + self.offered.bytes
 
 
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Names of the limit of a reply in the dialects, which `extra_body` sends past Inspect's own."""
+"""Providers' names for the reply limit, which `extra_body` sends in addition to Inspect's own."""
 
 
 def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
-    """Return the limit of a request with merged settings, all choices together; None for none."""
-    own = settings.max_tokens
-    if own is None:
-        own = model.api.max_tokens_for_config(settings)
-    if own is None:
-        own = model.api.max_tokens()
+    """Return a request's token limit, all choices together, by merged settings; None for none."""
+    limit = settings.max_tokens
+    if limit is None:
+        limit = model.api.max_tokens_for_config(settings)
+    if limit is None:
+        limit = model.api.max_tokens()
     extra = settings.extra_body or {}
-    known = [value for value in (own, *map(extra.get, LIMITS)) if isinstance(value, int)]
-    return max(known) * (settings.num_choices or 1) if known else None
+    limits = [value for value in (limit, *map(extra.get, LIMITS)) if isinstance(value, int)]
+    return max(limits) * (settings.num_choices or 1) if limits else None
 
 
 INLINE: Mapping[str, int] = {"google": 1, "bedrock": 2, "azureai": 10}
-"""Tries after the first of clients without a setting: google-genai 3.4.0, botocore, Azure."""
+"""Retries of clients without a setting for them: google-genai 3.4.0, botocore, Azure."""
 
 
 def client_retries(model: Model) -> int:
-    """Return how often a provider's own client may try again before Inspect hears of it."""
-    own: object = getattr(getattr(model.api, "client", None), "max_retries", None)
-    return own if isinstance(own, int) else INLINE.get(str(model).partition("/")[0], 0)
+    """Return how often a provider's own client may retry before Inspect gets the error."""
+    retries: object = getattr(getattr(model.api, "client", None), "max_retries", None)
+    return retries if isinstance(retries, int) else INLINE.get(str(model).partition("/")[0], 0)
 
 
 @dataclass(frozen=True, slots=True)
 class SampleIndex:
-    """The k-th time (from 0) that the same request is put to the same worker in an epoch."""
+    """The k-th time (from 0) that the same worker gets the same request in an epoch."""
 
     epoch: int
     occurrence: int
 
 
 def request_digest(messages: Sequence[ChatMessage]) -> str:
-    """Return the sha256 of what a worker is sent: roles and texts, in order, nothing else."""
+    """Return the sha256 of a worker's messages: roles and texts, in order, nothing else."""
     return turns_digest((message.role, message.text) for message in messages)
 
 
 def turns_digest(turns: Iterable[tuple[str, str]]) -> str:
-    """Return the same of roles and texts alone."""
+    """Return the same digest from roles and texts."""
     listed = ", ".join(f"[{JSON(role)}, {JSON(storable(text))}]" for role, text in turns)
     return hashlib.sha256(f"[{listed}]".encode()).hexdigest()
 
 
 STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
-"""Tiers of OpenAI and Anthropic at list price. `auto` is what a project's settings make of it."""
+"""Tiers of OpenAI and Anthropic at list price. `auto` depends on the project's settings."""
 RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
-"""Providers whose clients try up to three times before Inspect hears of it, all within one event.
-They take `max_retries`; each try of Inspect's own has an event and a line in our journal."""
+"""Providers whose clients try up to three times within one event of Inspect. They take
+`max_retries`; each of Inspect's own tries has an event and a line in podium's journal."""
 
 
 def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
-    """Return `batch`, or the tier that a worker's settings name, else `standard`.
+    """Return `batch`, or the tier in a worker's settings, else `standard`.
 
-    `args` are the provider's own (Inspect's `-M`). A tier that no price knows has none.
+    `args` are the provider's own (Inspect's `-M`). A tier that a price does not list has no price.
 
     >>> service_tier(GenerateConfig(), {"service_tier": "flex"})
     'flex'
@@ -172,17 +172,17 @@ def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
     """
     if config.batch:
         return "batch"
-    named = args.get("service_tier") or (config.extra_body or {}).get("service_tier")
-    return STANDARD if named in ORDINARY else cast(Service, str(named))
+    tier = args.get("service_tier") or (config.extra_body or {}).get("service_tier")
+    return STANDARD if tier in ORDINARY else cast(Service, str(tier))
 
 
 def recorded_settings(
     model: str, config: GenerateConfig, args: Mapping[str, Any]
 ) -> tuple[GenerateConfig, dict[str, Any]]:
-    """Return a worker's settings such that each HTTP request of it has an event of its own.
+    """Return a worker's settings such that each of its HTTP requests has a separate event.
 
-    Unless told whether summaries of reasoning are wanted, Inspect's `openai/` has a reasoning model
-    say hello to find out: billed, and in no event. What a pool file says for itself stays.
+    If `reasoning_summary` is unset, Inspect's `openai/` sends a reasoning model a test request to
+    find out: billed, and in no event. Settings of a pool file stay.
     """
     provider = model.split("/", 1)[0]
     if provider == "openai" and config.reasoning_summary is None:

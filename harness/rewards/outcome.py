@@ -1,9 +1,9 @@
-"""What a reward is asked and what it says: items in, outcomes out, here or over HTTP.
+"""Items and outcomes of a reward, and a client that scores them over HTTP.
 
     reward = RewardClient("http://127.0.0.1:8000")
     outcomes = await reward.score(items)
 
-Standard library only: it is imported in a trainer's own environment, whose pins need not be ours.
+Standard library only: a trainer's own environment imports it, whose pins may differ from ours.
 """
 
 import asyncio
@@ -26,23 +26,23 @@ from podium.harness.records import EMPTY, Question, Usage
 
 
 class Status(StrEnum):
-    """Why an outcome has its value, or none. The first three are the policy's own doing."""
+    """Why an outcome has its value, or none. The first three are caused by the policy."""
 
     SCORED = "scored"
     INVALID_ACTION = "invalid_action"
-    """The completion is no workflow, where one was wanted: valued, as the settings say."""
+    """The completion should be a workflow and is none: valued by the settings."""
     POLICY_FAULT = "policy_fault"
-    """A workflow that cannot be carried out, by its own making (a context too long): valued."""
+    """The workflow itself makes it fail (such as a context that is too long): valued."""
     WORKER_ERROR = "worker_error"  # a worker gave no reply after its retries
     SCORER_ERROR = "scorer_error"
-    """Grading failed: a sandbox is down, a disk is full, only a model could judge."""
+    """Grading failed: a sandbox is down, a disk is full, or only a model could judge."""
     TIMEOUT = "timeout"
-    """The item's deadline passed and what ran for it was ended (a program's own limits: graded)."""
-    BUDGET = "budget"  # the money was spent before this item's turn
+    """The item's deadline passed, and its programs were ended. (Program limits are graded.)"""
+    BUDGET = "budget"  # the dollar limit was reached before this item's turn
 
 
 VALUED = (Status.SCORED, Status.INVALID_ACTION, Status.POLICY_FAULT)
-"""The statuses that say something about the policy; all others have no value and are masked."""
+"""The statuses that depend on the policy; all others have no value and are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,46 +51,46 @@ class RewardItem:
 
     suite: str
     question: str
-    completion: str  # a reply to the question, or a workflow where the reward carries workflows out
-    epoch: int = 1  # which epoch's form of the question was asked, in suites that vary it
-    replicate: int = 0  # the k-th equal completion of a group: carried out anew, though graded once
+    completion: str  # a reply to the question, or a workflow if the reward executes workflows
+    epoch: int = 1  # the epoch whose form of the question was asked, in suites that vary it
+    replicate: int = 0  # the k-th equal completion of a group: executed again, but graded once
     workers: tuple[str, ...] = ()
-    """The workers that the policy was shown, in the order of their numbers; empty: the pool's."""
+    """The workers in the policy's prompt, in the order of their numbers; empty: the pool's."""
     first: str = ""
-    """Where the policy was asked again: the id of the first round (conductor/policy.py)."""
+    """In a second round: the id of the first one (conductor/policy.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTrace:
-    """The workflow that was carried out for an item, for logs."""
+    """The workflow that was executed for an item, for logs."""
 
-    workers: tuple[str, ...]  # who does its steps, in order; empty where an earlier answer is kept
-    plan: str = ""  # the workflow as JSON; empty where the suite's questions may not be published
-    cached: int = 0  # calls that were not made, for the same reply had been paid for
+    workers: tuple[str, ...]  # the workers of its steps; empty if an earlier answer is kept
+    plan: str = ""  # the workflow as JSON; empty if the suite's questions must not be published
+    cached: int = 0  # calls that were not made, because the same reply had been paid for
     leaked: bool | None = None
-    """Whether a subtask already holds the answer (splits.py); None where that is not known."""
+    """Whether a subtask already contains the answer (splits.py); None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardOutcome:
-    """What one item came to."""
+    """The result of one item."""
 
     value: float | None
-    """None exactly when the status is not one of `VALUED`: no statement about the policy."""
+    """None exactly if the status is not one of `VALUED`: it says nothing about the policy."""
     status: Status
     components: Mapping[str, float | None] = field(default_factory=lambda: EMPTY)
-    """Always the keys `correct` and `parsed`; None where unknown, never a silent 0."""
+    """Always the keys `correct` and `parsed`; None if unknown, never a silent 0."""
     usage: Usage | None = None
-    """Worker tokens; None when a worker reported none. All zero when no worker was asked."""
-    usd: Decimal | None = None  # would-be dollars; None when a call had no price
+    """Worker tokens; None if a worker reported none. All zero if no worker was asked."""
+    usd: Decimal | None = None  # would-be dollars; None if a call had no price
     calls: int = 0
     latency_s: float = 0.0
     grading_s: float = 0.0
-    """Seconds of `latency_s` that went by until it was graded, after it was answered."""
+    """Seconds of `latency_s` from its answer to the end of its grading."""
     shared: bool = False
     reason: str = ""  # one sentence; never a question's text
     work: PlanTrace | None = None
-    """None where no workflow was read, or the completion is the answer."""
+    """None if no workflow was read, or the completion is the answer."""
     rule: str = ""  # the rule that read the reply (`podium suites SUITE --rules`), if any did
 
 
@@ -98,33 +98,33 @@ class RewardScorer(Protocol):
     """Anything that rewards: `Reward` in this process, `RewardClient` in another."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; UserError where one names no known question."""
+        """Return one outcome per item, in order; UserError if an item's question is unknown."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What an item took, for values that look at more than its grade; unknown dollars are None."""
+    """An item's cost, for values that depend on more than its grade; unknown dollars are None."""
 
     usd: Decimal | None = Decimal(0)
     calls: int = 0
-    again: bool = False  # true in a later round, where the policy saw what its first plan came to
+    again: bool = False  # true in a later round, whose prompt has the first plan's result
 
 
 NO_EFFORT = Effort()
 
 
 class RewardRule(Protocol):
-    """Anything that says what an outcome is worth."""
+    """Anything that values an outcome."""
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward; None if it is not known, as for a status that is not the policy's."""
+        """Return the reward; None if it is unknown, as for a status not caused by the policy."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeValues:
-    """What is worth how much, whatever it cost; a right answer is worth 1."""
+    """Values by status, independent of cost; a right answer has value 1."""
 
     wrong: float = 0.0  # a reply that was graded and is wrong, or has no answer in it
     invalid_action: float = 0.0
@@ -143,7 +143,7 @@ class OutcomeValues:
         return self.policy_fault if status is Status.POLICY_FAULT else None
 
 
-PLAIN = OutcomeValues()  # the grade itself: what an evaluation's mean is made of
+PLAIN = OutcomeValues()  # the grade itself, as in an evaluation's mean
 
 PAPER = OutcomeValues(wrong=0.5)
 """1 right, 0.5 well-formed but wrong, 0 unreadable (Conductor, arXiv 2512.04388, section 3.1)."""
@@ -151,11 +151,11 @@ PAPER = OutcomeValues(wrong=0.5)
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What became of a completion before it is graded."""
+    """The answer of a completion before grading, or why there is none."""
 
-    text: str | None  # the answer; None exactly when the status is not `SCORED`
+    text: str | None  # the answer; None exactly if the status is not `SCORED`
     status: Status = Status.SCORED
-    """`SCORED`: grade the text. Any other: there is nothing to grade, and this is why."""
+    """`SCORED`: grade the text. Any other: why there is nothing to grade."""
     usage: Usage | None = field(default_factory=Usage)
     usd: Decimal | None = Decimal(0)
     calls: int = 0
@@ -169,9 +169,9 @@ class Rollout:
 
 
 Sampler = Callable[[RewardItem, Question], Awaitable[Rollout]]
-"""Makes an item's completion into an answer; the question comes sealed. WorkerError is a worker's
-failure, SpendLimit the money's; a malformed completion is a status, never an exception. A sampler
-may have a method `check`, which raises UserError for an item that names what is not there."""
+"""Turns an item's completion into an answer; the question is sealed. It raises WorkerError if a
+worker fails and SpendLimit at the dollar limit; a malformed completion is a status, never an
+exception. A sampler may have a method `check`, which raises UserError for an unknown name."""
 
 
 async def as_reply(item: RewardItem, question: Question) -> Rollout:
@@ -180,20 +180,20 @@ async def as_reply(item: RewardItem, question: Question) -> Rollout:
 
 
 WINDOW = 512
-"""The latest outcomes that the masked share looks back on: in a long run an outage must not hide
-behind all that went well before, and a busy hour must not end a run by chance."""
+"""Latest outcomes from which the masked share is computed: long enough that a busy hour does not
+end a run by chance, short enough that earlier successes do not hide an outage."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardCounts:
-    """What a reward has done so far."""
+    """Counts of a reward's outcomes so far."""
 
     by_status: Mapping[Status, int]
     """Always every status, so that a trainer's log has the same keys at every step."""
-    usd: Decimal  # would-be dollars of all answers, those with no price left out
+    usd: Decimal  # would-be dollars of all answers that have a price
     shared: int
     abandoned: int
-    """Gradings that outlasted their time and could not be ended: each may still keep a thread."""
+    """Gradings that exceeded their time and could not be ended: each may still block a thread."""
 
     @property
     def items(self) -> int:
@@ -210,7 +210,7 @@ class RewardCounter:
     """The running counts, safe to use from several threads."""
 
     def __init__(self, max_masked: float, masked_after: int) -> None:
-        """Refuse once more than `max_masked` of the latest outcomes, if so many, have no value."""
+        """Refuse once the masked share of the latest outcomes is above `max_masked`."""
         self._max_masked = max_masked
         self._after = masked_after
         self._by_status: Counter[Status] = Counter()
@@ -223,11 +223,11 @@ class RewardCounter:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type["RewardCounter"], tuple[float, int]]:
-        """Begin anew in another process."""
+        """Start from zero in another process."""
         return RewardCounter, (self._max_masked, self._after)
 
     def counts(self, abandoned: int = 0) -> RewardCounts:
-        """Return what has been counted."""
+        """Return the counts so far."""
         with self._lock:
             by_status = {status: self._by_status[status] for status in Status}
             return RewardCounts(by_status, self.usd, self._shared, abandoned)
@@ -238,7 +238,7 @@ class RewardCounter:
             self.usd += usd or 0
 
     def note(self, outcome: RewardOutcome, *, latest: bool = True) -> None:
-        """Count one outcome, and unless told otherwise for the share without a value too."""
+        """Count one outcome; if `latest`, it also counts for the masked share."""
         masked = outcome.value is None
         with self._lock:
             self._by_status[outcome.status] += 1
@@ -250,65 +250,65 @@ class RewardCounter:
 
     @property
     def refusal(self) -> str:
-        """Say that the share without a value is beyond its limit, or once was; empty if not."""
+        """The message that the masked share is, or once was, above its limit; empty if not."""
         with self._lock:
-            seen, masked = len(self._latest), sum(self._latest)
-            if not self._refusal and seen >= self._after and masked > self._max_masked * seen:
-                # Kept: work was cut short, whatever comes of the rest meanwhile.
+            size, masked = len(self._latest), sum(self._latest)
+            if not self._refusal and size >= self._after and masked > self._max_masked * size:
+                # Kept even if later outcomes have values: work was already cut short.
                 self._refusal = (
-                    f"{masked} of the latest {seen} rewards have no value, more than the share of "
+                    f"{masked} of the latest {size} rewards have no value, more than the share of "
                     f"{self._max_masked:g} that is allowed. The last one: {self._reason} Mend that "
                     "and resume: what is learned from the rest is noise."
                 )
             return self._refusal
 
     def refuse(self) -> None:
-        """Raise TooManyMasked when the share is, or ever was, found beyond its limit."""
+        """Raise TooManyMasked if the masked share is, or ever was, found above its limit."""
         if self.refusal:
             raise TooManyMasked(self.refusal)
 
 
 MASKED = "too_many_masked"
-"""The `kind` of the 503 that says: too large a share has no value, and this will not pass."""
-BUSY = "unscored"  # the `kind` of a 503 that says: this item has no value; another try may
+"""The `kind` of the permanent 503: too large a share of items has no value."""
+BUSY = "unscored"  # the `kind` of a temporary 503: this item has no value; a retry may help
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""No proxy: the service is on this machine or in this cluster, whatever `http_proxy` says."""
+"""Ignores `http_proxy`: the service is on this machine or in this cluster."""
 
 MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
-"""The share of items that may find no service, and how many items before it means anything: a
-service that is gone cannot say itself that too many have no value."""
+"""Maximum share of items for which no service is reached, and items before it is checked: a
+service that is down cannot report the masked share itself."""
 
-LONGEST_WAIT_S = 30.0  # seconds between two tries, at most
+LONGEST_WAIT_S = 30.0  # maximum seconds between two tries
 
 
 class NoValue(PodiumError):
-    """An item has no value, and its trainer has no word for that: status 503, for a retry."""
+    """An item has no value, and its trainer cannot mask it: status 503, for a retry."""
 
 
 class ServiceRefusal(UserError, ValueError):
-    """The service refused a request as wrong; it would refuse it again."""
+    """The service refused an invalid request; a retry would fail, too."""
 
 
 class BadBody(UserError):
-    """What a trainer sent cannot be read as what it should be: one sentence."""
+    """A trainer's request body is malformed: one sentence."""
 
 
 class _Unreachable(PodiumError):
-    """No reply, or none that can be read: another try may get one."""
+    """No reply, or an unreadable one: a retry may help."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardClient:
-    """Rewards from a `podium reward serve` somewhere else; same values, same outcomes."""
+    """Rewards from a `podium reward serve` elsewhere; same values, same outcomes."""
 
     url: str
     timeout_s: float = 600.0
     """Seconds to wait for the reply to a whole batch; the service has a deadline per item."""
     retries: int = 5
-    """Tries after the first; before them some random part of 1, 2, 4, ... seconds passes."""
+    """Retries; each waits a random part (half to all) of 1, 2, 4, ... seconds."""
     token: str = field(default="", repr=False)
-    """What the service's `--token-file` holds; empty where it asks for none."""
+    """The token in the service's `--token-file`; empty if it needs none."""
 
     _counter: RewardCounter = field(
         default_factory=lambda: RewardCounter(MOST_UNREACHED, UNREACHED_AFTER),
@@ -321,11 +321,11 @@ class RewardClient:
         if not self.url.startswith(("http://", "https://")):
             raise ServiceRefusal(f"A reward service's URL begins with http://, not {self.url!r}.")
         if self.timeout_s <= 0 or self.retries < 0:
-            said = "A reward client needs timeout_s above 0 and retries of 0 or more."
-            raise ServiceRefusal(said)
+            message = "A reward client needs timeout_s above 0 and retries of 0 or more."
+            raise ServiceRefusal(message)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; ServiceRefusal for items that it refuses."""
+        """Return one outcome per item, in order; ServiceRefusal if the service refuses items."""
         if not items:
             return []
         try:
@@ -339,9 +339,9 @@ class RewardClient:
             self._counter.refuse()
             return [lost] * len(items)
         if len(outcomes) != len(items):
-            said = f"{self.url} sent {len(outcomes)} outcomes for {len(items)} items."
-            raise ServiceRefusal(said)
-        for _ in items:  # whatever they came to: a service that is there counts its own
+            message = f"{self.url} sent {len(outcomes)} outcomes for {len(items)} items."
+            raise ServiceRefusal(message)
+        for _ in items:  # counted as reached, with any status: the service counts statuses
             self._counter.note(RewardOutcome(0.0, Status.SCORED))
         return outcomes
 
@@ -370,41 +370,41 @@ class RewardClient:
 
 
 def _status_error(code: int, body: bytes) -> PodiumError:
-    """Return what an HTTP status other than 200 means, with the service's own sentence."""
+    """Return the error for an HTTP status other than 200, with the service's own sentence."""
     try:
         read: Any = json.loads(body)
     except ValueError:
         read = {}
-    said = cast(dict[str, Any], read) if isinstance(read, dict) else {}
-    sentence = str(said.get("error") or f"it answered with status {code}.")
-    if said.get("kind") == MASKED:
+    answer = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    sentence = str(answer.get("error") or f"it answered with status {code}.")
+    if answer.get("kind") == MASKED:
         return TooManyMasked(sentence)
     return ServiceRefusal(sentence) if 400 <= code < 500 else _Unreachable(sentence)
 
 
 def items_json(items: Sequence[RewardItem]) -> dict[str, Any]:
-    """Return the body of a request to score items; a plain item has no key of a workflow's."""
+    """Return the body of a request to score items; a plain item has no keys of workflows."""
     optional = ("workers", "first")
     rows = [asdict(item) for item in items]
     return {"items": [{k: v for k, v in row.items() if v or k not in optional} for row in rows]}
 
 
 def outcomes_from(body: Mapping[str, Any]) -> list[RewardOutcome]:
-    """Return the outcomes of a reply; KeyError, TypeError or ValueError where it is none."""
+    """Return the outcomes of a reply; KeyError, TypeError or ValueError if it is malformed."""
     return [_outcome_from(cast(Mapping[str, Any], row)) for row in body["outcomes"]]
 
 
 def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
     """Return an outcome; services of earlier versions have no `grading_s`, `work` and `rule`."""
     value, usd, work = row["value"], row["usd"], row.get("work")
-    parts = cast(Mapping[str, Any], row["components"])
+    components = cast(Mapping[str, Any], row["components"])
     if work is not None:
         workers = tuple(str(name) for name in work["workers"])
         work = PlanTrace(workers, str(work["plan"]), int(work["cached"]), work["leaked"])
     return RewardOutcome(
         value=None if value is None else float(value),
         status=Status(row["status"]),
-        components={k: None if part is None else float(part) for k, part in parts.items()},
+        components={k: None if score is None else float(score) for k, score in components.items()},
         usage=None if row["usage"] is None else Usage(**row["usage"]),
         usd=None if usd is None else Decimal(usd),
         calls=int(row["calls"]),
@@ -418,7 +418,7 @@ def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
 
 
 def item_of(label: str, completion: str) -> RewardItem:
-    """Return the item that a label names; ids may hold slashes, suite names hold none.
+    """Return the item of a label; ids may have slashes, suite names have none.
 
     >>> item_of("humaneval/HumanEval/0", "...").question
     'HumanEval/0'
@@ -433,29 +433,29 @@ _ENDINGS = re.compile(
     r"(?:\s*(?:<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</s>|<eos>|<pad>|<end_of_turn>))+"
     r"\s*\Z"
 )
-"""Special tokens at the very end: OpenRLHF decodes with them, and no one meant to say them."""
+"""Special tokens at the very end: OpenRLHF decodes with them, and they are no part of a reply."""
 
 _TAIL_LENGTH = 200
-"""So many last characters are looked at: of a prompt whose beginning was cut off, of a reply."""
+"""Last characters that are compared: of a prompt with its start cut off, and of a reply."""
 
 
 def completion_of(query: str, prompt: str) -> str:
-    """Return what the policy said: the query without its prompt and without ending tokens.
+    """Return the policy's reply: the query without its prompt and without ending tokens.
 
-    OpenRLHF cuts a prompt that is too long at its left. BadBody where the prompt is not there: a
-    prompt that is graded along could hold the answer's form.
+    OpenRLHF cuts a prompt that is too long at its left. BadBody if the prompt is not found: if it
+    were graded with the reply, it could match the answer's form.
 
     >>> completion_of("<s>Q: 2+2?A: 4</s>", "<s>Q: 2+2?A:")
     ' 4'
     """
     if not query.startswith(prompt):
         tail = prompt[-_TAIL_LENGTH:]
-        at = query.find(tail) + len(tail)
-        if not tail or at < len(tail) or not prompt.endswith(query[:at]):
+        end = query.find(tail) + len(tail)
+        if not tail or end < len(tail) or not prompt.endswith(query[:end]):
             raise BadBody(
                 "A query does not begin with its prompt, so nobody can tell what the policy said: "
                 "send prompts as the tokenizer decodes them."
             )
-        prompt = query[:at]
-    said = query[len(prompt) :]
-    return said[:-_TAIL_LENGTH] + _ENDINGS.sub("", said[-_TAIL_LENGTH:])
+        prompt = query[:end]
+    reply = query[len(prompt) :]
+    return reply[:-_TAIL_LENGTH] + _ENDINGS.sub("", reply[-_TAIL_LENGTH:])

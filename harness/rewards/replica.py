@@ -1,8 +1,8 @@
-"""Replicas: the processes that `podium reward serve --workers N` grades in.
+"""Replicas: the processes in which `podium reward serve --workers N` grades.
 
-The service's own process answers HTTP, asks workers, and keeps the count and the limit. It hands
-slices of replies to the replica that has least to do. A replica that is lost is started again, and
-what it was grading goes to another; a reply that loses two has no value.
+The service's own process answers HTTP, asks workers, and keeps the counts and the limit. It sends
+slices of replies to the least loaded replica. A lost replica is restarted, and another one grades
+its replies; a reply that has lost two replicas has no value.
 """
 
 import os
@@ -20,16 +20,16 @@ from podium.harness.rewards.outcome import Status
 from podium.harness.rewards.reward import GradingResult, GradingRow, RowGrader
 
 TRIES = 2
-"""Replicas that a reply may lose: one that ends its process would end them all."""
+"""Tries per reply: a reply that crashes its process must not crash all replicas."""
 LONGEST_PAUSE_S = 30.0
 LOST = "The process that scored it was lost, twice. Another try may do better."
 
 OpenGrader = Callable[[], AbstractContextManager[RowGrader]]
-"""Opens what grades in a replica, its box too; it is pickled, and so a function of a module."""
+"""Opens a replica's grader and its box; it is pickled, and so must be a function of a module."""
 
 
 class _Grading:
-    """What runs in a replica; each thread that calls has a connection, and a thread, of its own."""
+    """Runs in a replica; each calling thread has its own connection and its own thread here."""
 
     def __init__(self, open_grader: OpenGrader) -> None:
         self._open, self._stack, self._closed = open_grader, ExitStack(), Event()
@@ -63,14 +63,14 @@ _ReplicaManager.register("Grading", _Grading)
 
 
 def _own_session() -> None:
-    """Let signals to the service's process group reach its own process only: it ends replicas."""
+    """Shield a replica from signals to the service's process group: the service ends replicas."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):  # not SIG_IGN, which programs would inherit
         signal.signal(number, lambda number, frame: None)
 
 
 class _Replica:
-    """A process, and how many slices it has to grade."""
+    """A process, and its load: the number of slices that it grades."""
 
     def __init__(self, number: int, open_grader: OpenGrader) -> None:
         self.number, self.load = number, 0
@@ -79,7 +79,7 @@ class _Replica:
         self._open_grader = open_grader
 
     def start(self) -> None:
-        """Start the process and wait until it is ready; UserError with what it refuses."""
+        """Start the process and wait until it is ready; UserError if it refuses to start."""
         self._manager = _ReplicaManager(ctx=get_context("spawn"))
         try:
             self._manager.start(_own_session)
@@ -102,18 +102,18 @@ class Replicas:
     """Grades in several processes; for any thread."""
 
     def __init__(self, open_graders: Sequence[OpenGrader], say: Callable[[str], None]) -> None:
-        """Take what each replica opens, and what tells of losses."""
-        self._replicas = [_Replica(*one) for one in enumerate(open_graders, 1)]
+        """Take one opener per replica, and a function that prints losses."""
+        self._replicas = [_Replica(*pair) for pair in enumerate(open_graders, 1)]
         self._say, self._stopped = say, Event()
         self._changed = Condition()
 
     @contextmanager
     def run(self) -> Generator[RowGrader]:
-        """Yield what grades in replicas, which end with the block."""
+        """Yield a grader in replicas, which end with the block."""
         try:
             with ThreadPoolExecutor(len(self._replicas)) as pool:
                 for _ in pool.map(_Replica.start, self._replicas):
-                    pass  # raises what the first one refuses
+                    pass  # raises the first refusal
             for replica in self._replicas:
                 Thread(target=self._keep, args=[replica], daemon=True).start()
             yield self.grade
@@ -121,17 +121,17 @@ class Replicas:
             self._stopped.set()
             for replica in self._replicas:
                 replica.stop()
-            for process in active_children():  # one that is stuck, or is being started
+            for process in active_children():  # stuck or starting replicas
                 if process.name.startswith(_ReplicaManager.__name__):
                     process.kill()
 
     def grade(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
-        """Grade rows in the replica that has least to do, and in another if that one is lost."""
+        """Grade rows in the least loaded replica, and in another if that one is lost."""
         for _ in range(TRIES):
             with self._changed:
-                while not (ready := [one for one in self._replicas if one.grading is not None]):
+                while not (ready := [r for r in self._replicas if r.grading is not None]):
                     self._changed.wait()
-                replica = min(ready, key=lambda one: one.load)
+                replica = min(ready, key=lambda r: r.load)
                 replica.load += 1
                 grading = replica.grading
             try:
@@ -149,9 +149,9 @@ class Replicas:
                 replica.grading = None
 
     def _keep(self, replica: _Replica) -> None:
-        """Start a replica again whenever it is lost."""
+        """Restart a replica whenever it is lost."""
         while not self._stopped.is_set():
-            grading = replica.grading  # None: who asked it has found that it is lost
+            grading = replica.grading  # None: a caller has found that it is lost
             if grading is not None:
                 with suppress(EOFError, OSError):
                     grading.stay()
@@ -171,7 +171,7 @@ class Replicas:
                 replica.start()
                 break
             except UserError as error:
-                if self._stopped.is_set():  # it was ended while it began, with all others
+                if self._stopped.is_set():  # all replicas were stopped while it started
                     break
                 self._say(f"Replica {replica.number} cannot be started again: {error}")
                 self._stopped.wait(pause_s)

@@ -36,11 +36,11 @@ from podium.harness.rewards.splits import SuiteSplit, describe_plan
 from podium.harness.suite import Rewarding, Suite, at_epoch
 
 OFFICIAL = "official"
-"""The runner that takes all inputs in one process: its limits hold for all of them together."""
+"""The runner that handles all inputs in one process: its limits cover all of them together."""
 
 
 class DeadlinePassed(PodiumError):
-    """The time that an item had is over; whatever ran for it was ended."""
+    """The time for an item is over; its programs were ended."""
 
 
 @dataclass(slots=True)
@@ -55,15 +55,15 @@ class Deadline:
         return self.at - monotonic()
 
     def expire(self) -> None:
-        """Let it have passed."""
+        """Move the deadline into the past."""
         self.at = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeadlineBox:
-    """The same box, for one item. Its limits are shortened to what is left, never lengthened.
+    """A box for one item: wall limits are cut to the time left, never raised.
 
-    It equals its box, and others of it: a suite may remember what it once asked a box.
+    It equals its box and other `DeadlineBox`es of it, because a suite may cache results per box.
     """
 
     box: Any
@@ -79,77 +79,76 @@ class DeadlineBox:
         return getattr(self.box, name)
 
     def close(self) -> None:
-        """Leave the box open: it is others' too."""
+        """Leave the box open: other items use it, too."""
 
     def run(
         self, program: Any, inputs: Iterable[bytes], limits: Any, *, alone: bool = False
     ) -> Generator[Any]:
         """Yield the box's outcomes, one per input; DeadlinePassed at the deadline.
 
-        While more is left than one run may take, inputs go to the box as they are, so that it can
-        do several in one go; then one by one, each with what is left as its wall limit.
+        While more time is left than one run may take, inputs go to the box unchanged, so that it
+        can batch them; after that one by one, each with the time left as its wall limit.
         """
-        given = iter(inputs)
+        pending = iter(inputs)
         if program.runner == OFFICIAL:
-            yield from self._shortened(program, given, limits, alone)
+            yield from self._shortened(program, pending, limits, alone)
             return
-        early = self._early(given, limits.wall_s)
+        early = self._early(pending, limits.wall_s)
         with closing(self.box.run(program, early, limits, alone=alone)) as outcomes:
             yield from outcomes
-        for one in given:
-            yield from self._shortened(program, [one], limits, alone)
+        for data in pending:
+            yield from self._shortened(program, [data], limits, alone)
 
-    def _early(self, given: Iterator[bytes], wall_s: float) -> Generator[bytes]:
-        """Yield inputs while there is time for one; what is not taken stays in `given`."""
-        while self.deadline.left_s >= wall_s and (one := next(given, None)) is not None:
-            yield one
+    def _early(self, pending: Iterator[bytes], wall_s: float) -> Generator[bytes]:
+        """Yield inputs while there is time for one; the others stay in `pending`."""
+        while self.deadline.left_s >= wall_s and (data := next(pending, None)) is not None:
+            yield data
 
     def _shortened(
         self, program: Any, inputs: Iterable[bytes], limits: Any, alone: bool
     ) -> Generator[Any]:
-        left = self.deadline.left_s
-        if left <= 0:
+        left_s = self.deadline.left_s
+        if left_s <= 0:
             raise DeadlinePassed("The time for this reply was over before it was graded.")
-        shorter = replace(limits, wall_s=min(limits.wall_s, left))
+        shorter = replace(limits, wall_s=min(limits.wall_s, left_s))
         with closing(self.box.run(program, inputs, shorter, alone=alone)) as outcomes:
             for outcome in outcomes:
-                ended = outcome.status == "time" and outcome.cpu_s < limits.cpu_s
-                if ended and shorter.wall_s < limits.wall_s:
+                timed_out = outcome.status == "time" and outcome.cpu_s < limits.cpu_s
+                if timed_out and shorter.wall_s < limits.wall_s:
                     raise DeadlinePassed("The time for this reply was over while it was graded.")
                 yield outcome
 
 
-REMEMBERED = 1 << 16  # grades that are kept for equal replies, the latest used ones
+REMEMBERED = 1 << 16  # grades cached for equal replies (LRU)
 BATCH = 256
-"""Replies without programs that one thread is given at a time: a task for each would cost more
-than grading them."""
+"""Replies without programs per thread task: a task for each would cost more than grading it."""
 SLICE_S = 0.25
-"""Seconds after which such a thread hands in what it has: a stuck reply holds up no other."""
+"""Seconds after which such a thread returns its results: a stuck reply delays no other."""
 GRACE_S = 5.0
-"""Seconds that a box has to end its program after the deadline before its thread is abandoned."""
+"""Seconds after the deadline for a box to end its program, before its thread is abandoned."""
 
 
 @dataclass(slots=True, eq=False)
 class _Task:
-    """A reply to grade; others that ask for an equal one meanwhile wait for it."""
+    """A reply to grade; later tasks with an equal reply wait for its result."""
 
     at: int
     suite: Suite[Any]
     question: Question  # unsealed, as its epoch asks it
     epoch: int
     text: str
-    deadline: Deadline | None = None  # None: a full time-out, from when its turn comes
+    deadline: Deadline | None = None  # None: the full timeout, from the start of its turn
     result: "GradingResult | None" = None  # None also when its grading was cancelled
     settled: bool = False
     told: anyio.Event | None = None
-    """Made by the first who waits: an event for each task would cost as much as its grade."""
+    """Created by the first waiter: an event for each task would cost as much as its grade."""
 
     key: bytes = b""
     """A digest that equal tasks share; long replies are not kept in memory."""
 
     def __post_init__(self) -> None:
-        said = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
-        self.key = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        key_text = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
+        self.key = blake2b(key_text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     @property
     def row(self) -> "GradingRow":
@@ -158,7 +157,7 @@ class _Task:
         return self.suite.name, self.question.id, self.epoch, self.text, left_s
 
     async def waited_for(self) -> "GradingResult | None":
-        """Return what comes of it, once that is known."""
+        """Wait for the result and return it."""
         if not self.settled:
             self.told = self.told or anyio.Event()
             await self.told.wait()
@@ -167,7 +166,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class GradingResult:
-    """What became of a task: `SCORED` with a value, or why there is none."""
+    """The result of a task: `SCORED` with a value, or the reason for no value."""
 
     status: Status
     value: float = 0.0
@@ -186,72 +185,72 @@ RowGrader = Callable[[Sequence[GradingRow]], list[GradingResult]]
 """Grades rows in order, until a slice of time is over."""
 
 OnDone = Callable[[int, GradingResult], None]
-"""Called on the event loop with the place of a task in its list and its result."""
+"""Called on the event loop with the index of a task in its list and its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LoopState:
-    """What belongs to one event loop: a trainer may bring its own, and so may its workers."""
+    """State of one event loop: a trainer and its workers may each have one."""
 
     turns: anyio.CapacityLimiter
     threads: anyio.CapacityLimiter
-    """As many as there are turns, so that nobody who has a turn waits for a thread."""
+    """As many as turns, so that no task with a turn waits for a thread."""
     under_way: dict[bytes, _Task] = field(default_factory=dict[bytes, _Task])
 
 
 class Graders:
-    """Grades tasks, at most `most` at once, each within `timeout_s` seconds."""
+    """Grades tasks, at most `limit` at once, each within `timeout_s` seconds."""
 
     def __init__(
         self,
         box: Any | None,
-        most: int | None,
+        limit: int | None,
         timeout_s: float,
         elsewhere: "RowGrader | None" = None,
     ) -> None:
-        """Grade programs in this box; more at once than there are cores would only wait."""
+        """Grade programs in this box; `limit` is capped at the number of cores."""
         self.abandoned = 0
         self._box, self._elsewhere = box, elsewhere
-        self._most = min(most or cores(), cores())
+        self._most = min(limit or cores(), cores())
         self._timeout_s = timeout_s
         self._known: OrderedDict[bytes, GradingResult] = OrderedDict()
         self._lock = Lock()
         self._here: RunVar[_LoopState] = RunVar("podium graders")
 
     async def grade(self, tasks: Sequence[_Task], on_done: OnDone) -> None:
-        """Tell the verdict of every task, as it comes; whatever goes wrong is a verdict too."""
+        """Call `on_done` with each task's result as it completes; errors are results, too."""
         here = self._run()
         while tasks:
-            mine, others = list[_Task](), list[tuple[_Task, _Task]]()
+            mine, waiting = list[_Task](), list[tuple[_Task, _Task]]()
             for task in tasks:
-                if (known := self._remembered(task.key)) is not None:
-                    on_done(task.at, replace(known, shared=True))
-                elif (first := here.under_way.setdefault(task.key, task)) is task:
+                if (cached := self._remembered(task.key)) is not None:
+                    on_done(task.at, replace(cached, shared=True))
+                elif (leader := here.under_way.setdefault(task.key, task)) is task:
                     mine.append(task)
                 else:
-                    others.append((task, first))
+                    waiting.append((task, leader))
             try:
                 await self._grade_all(mine, on_done)
             finally:
-                for task in mine:  # what a cancellation left: who waits does it
+                for task in mine:  # after a cancellation, a waiting task grades it
                     self._settle(task)
             tasks = list[_Task]()
-            for task, first in others:
-                if (result := await first.waited_for()) is None:
+            for task, leader in waiting:
+                if (result := await leader.waited_for()) is None:
                     tasks.append(task)
                 else:
                     on_done(task.at, replace(result, shared=True))
 
     async def _grade_all(self, tasks: Sequence[_Task], on_done: OnDone) -> None:
-        """Grade programs one by one and all else in batches, which the threads share evenly."""
+        """Grade programs one by one, other replies in batches of equal size for the threads."""
         boxed = [task for task in tasks if task.suite.needs_box]
         plain = [task for task in tasks if not task.suite.needs_box]
         size = min(BATCH, max(1, -(-len(plain) // self._most)))
         async with anyio.create_task_group() as group:
             for task in boxed:
                 group.start_soon(self._grade_batch, [task], on_done)
-            for at in range(0, len(plain), size):
-                group.start_soon(self._grade_batch, plain[at : at + size], on_done)
+            for start in range(0, len(plain), size):
+                group.start_soon(self._grade_batch, plain[start : start + size], on_done)
 
     async def _grade_batch(self, batch: Sequence[_Task], on_done: OnDone) -> None:
         here = self._run()
@@ -265,22 +264,22 @@ class Graders:
 
     async def _grade_slice(self, tasks: Sequence[_Task], here: _LoopState) -> list[GradingResult]:
         """Grade tasks in order, in a thread, until a slice of time is over."""
-        part = self.slice(tasks)
-        work, grace = part.grade, 0.0
-        if self._elsewhere:  # which keeps the time itself, unless it is stuck
-            work, grace = partial(part.grade_elsewhere, self._elsewhere), GRACE_S
+        chunk = self.slice(tasks)
+        work, grace = chunk.grade, 0.0
+        if self._elsewhere:  # the other process enforces the time, unless it is stuck
+            work, grace = partial(chunk.grade_elsewhere, self._elsewhere), GRACE_S
         try:
-            with anyio.move_on_after(part.longest_s + grace) as time:
+            with anyio.move_on_after(chunk.longest_s + grace) as time:
                 threads = here.threads
                 await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=threads)
-        finally:  # a program that runs is ended by its own limits at the latest
-            part.stop()
-        results = [*part.done, OUTLASTED] if time.cancelled_caught else part.done
+        finally:  # a running program ends at its own limits at the latest
+            chunk.stop()
+        results = [*chunk.done, OUTLASTED] if time.cancelled_caught else chunk.done
         self.abandoned += OUTLASTED in results[-1:]
         return results
 
     def slice(self, tasks: Sequence[_Task]) -> "_Slice":
-        """Return what grades tasks in a thread."""
+        """Return a slice that grades tasks in a thread."""
         return _Slice(tasks, self._box, self._timeout_s)
 
     def _settle(self, task: _Task, result: GradingResult | None = None) -> None:
@@ -298,10 +297,10 @@ class Graders:
 
     def _remembered(self, key: bytes) -> GradingResult | None:
         with self._lock:
-            known = self._known.get(key)
-            if known is not None:
+            result = self._known.get(key)
+            if result is not None:
                 self._known.move_to_end(key)
-            return known
+            return result
 
     def _run(self) -> _LoopState:
         if self._here.get(None) is None:
@@ -320,10 +319,10 @@ class _Slice:
 
     @property
     def longest_s(self) -> float:
-        """Seconds after which its thread is stuck: no slice takes as long."""
-        first = self._tasks[0]
-        own = first.deadline.left_s if first.deadline else self._timeout_s
-        return max(own, 0.0) + SLICE_S + (GRACE_S if first.suite.needs_box else 0.0)
+        """Seconds after which its thread counts as stuck: no slice takes that long."""
+        task = self._tasks[0]
+        limit_s = task.deadline.left_s if task.deadline else self._timeout_s
+        return max(limit_s, 0.0) + SLICE_S + (GRACE_S if task.suite.needs_box else 0.0)
 
     def grade(self) -> None:
         """Grade here."""
@@ -339,9 +338,9 @@ class _Slice:
 
     def grade_elsewhere(self, grade: RowGrader) -> None:
         """Let another process grade."""
-        done = grade([task.row for task in self._tasks])
+        results = grade([task.row for task in self._tasks])
         if not self._stopped.is_set():
-            self.done.extend(done)
+            self.done.extend(results)
 
     def stop(self) -> None:
         """Let the thread end soon."""
@@ -363,33 +362,32 @@ def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
     except DeadlinePassed as passed:
         verdict = GradingResult(Status.TIMEOUT, reason=str(passed))
     except Exception as error:
-        said = f": {error}" if suite.publishable else ""
-        reason = f"{task.question.id} could not be graded ({type(error).__name__}{said})"
+        detail = f": {error}" if suite.publishable else ""
+        reason = f"{task.question.id} could not be graded ({type(error).__name__}{detail})"
         verdict = GradingResult(Status.SCORER_ERROR, reason=reason)
     return replace(verdict, seconds=monotonic() - started)
 
 
 FORMS = 1 << 13
-"""Forms of questions that are kept: a group of completions asks for the same one each time."""
+"""Cached forms of questions: all completions of a group use the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """How a reward works, and when it gives up."""
+    """Limits of a reward, and when it fails."""
 
     most: int | None = None
-    """Items an event loop works on at once; None: as many as cores, of which no more are graded."""
+    """Items at once per event loop (None: the number of cores, which also caps grading)."""
     timeout_s: float = 120.0
-    """Seconds an item may take, from when its turn comes; then what runs for it is ended."""
+    """Maximum seconds per item, from the start of its turn; then its programs are ended."""
     max_usd: Decimal | None = None
-    """Once answers have cost so much, items whose turn has not come have no value."""
+    """Limit on the cost of answers, in dollars; after it, items not yet started have no value."""
     max_masked: float = 0.3
-    """The largest share of outcomes without a value; beyond it `score` raises TooManyMasked."""
-    masked_after: int = 32  # outcomes before that share means anything
+    """Maximum share of outcomes without a value; beyond it `score` raises TooManyMasked."""
+    masked_after: int = 32  # outcomes before that share is checked
     values: RewardRule = PLAIN
     budget_masks: bool = True
-    """Whether an item for which no money was left counts as one without a value. False for a
-    trainer that looks whether the money is spent, and ends for that."""
+    """Whether items refused for `max_usd` count as masked; False if the trainer stops itself."""
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
@@ -403,8 +401,8 @@ class RewardSettings:
 class Reward:
     """Rewards completions for the questions of some suites; usable from any event loop, or several.
 
-    `box` is where programs run, open and asked for its facts. A suite that rewards in another way
-    than it scores (`Rewarding`) is taken at its word, once, here.
+    `box` runs programs; it must be open, with its facts read. A suite that rewards differently
+    from scoring (`Rewarding`) is converted here, once.
     """
 
     def __init__(
@@ -415,10 +413,10 @@ class Reward:
         box: Any | None = None,
         elsewhere: RowGrader | None = None,
     ) -> None:
-        """Keep the suites by name; UserError when one runs programs and there is no box."""
+        """Keep the suites by name; UserError if one runs programs and there is no box."""
         self._suites: dict[str, Suite[Any]] = {
-            name: one.suite.for_reward() if isinstance(one.suite, Rewarding) else one.suite
-            for name, one in splits.items()
+            name: split.suite.for_reward() if isinstance(split.suite, Rewarding) else split.suite
+            for name, split in splits.items()
         }
         self._questions = {name: split.questions for name, split in splits.items()}
         self._answer = answer
@@ -436,111 +434,113 @@ class Reward:
 
     @property
     def counts(self) -> RewardCounts:
-        """What has been rewarded so far."""
+        """Counts of the outcomes so far."""
         return self._counter.counts(self._graders.abandoned)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; what goes wrong is an outcome too."""
-        made: dict[int, RewardOutcome] = {}
-        await self.score_each(items, made.__setitem__)
-        return [made[at] for at in range(len(items))]
+        """Return one outcome per item, in order; errors are outcomes, too."""
+        outcomes: dict[int, RewardOutcome] = {}
+        await self.score_each(items, outcomes.__setitem__)
+        return [outcomes[index] for index in range(len(items))]
 
     async def score_each(self, items: Sequence[RewardItem], tell: "Note") -> None:
-        """Tell each item's place and outcome, as it comes; what goes wrong is as in `score`."""
+        """Call `tell` with each item's index and outcome when it is done; errors as in `score`."""
         questions = [self._asked(item) for item in items]
         scope = anyio.CancelScope()
 
-        def note(at: int, outcome: RewardOutcome) -> None:
-            tell(at, outcome)
+        def note(index: int, outcome: RewardOutcome) -> None:
+            tell(index, outcome)
             spent = outcome.status is Status.BUDGET and not self._settings.budget_masks
             self._counter.note(outcome, latest=not spent)
             if outcome.value is None and self._counter.refusal:
                 scope.cancel()
 
-        asked = list(zip(range(len(items)), items, questions, strict=True))
+        jobs = list(zip(range(len(items)), items, questions, strict=True))
         with scope:
             if self._answer is as_reply:
-                await self._grade_replies(asked, note)
+                await self._grade_replies(jobs, note)
             else:
                 async with anyio.create_task_group() as group:
-                    for one in asked:
-                        group.start_soon(self._in_turn, *one, note)
+                    for job in jobs:
+                        group.start_soon(self._in_turn, *job, note)
         self._counter.refuse()
 
     def grade_slice(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
-        """Grade what another process's reward hands over (`RowGrader`); for any thread."""
-        part = self._graders.slice([self._task(*row) for row in rows])
-        thread = Thread(target=part.grade, daemon=True)
+        """Grade rows from the reward of another process (`RowGrader`); callable in any thread."""
+        chunk = self._graders.slice([self._task(*row) for row in rows])
+        thread = Thread(target=chunk.grade, daemon=True)
         thread.start()
-        thread.join(part.longest_s)
-        part.stop()
-        return [*part.done, OUTLASTED] if thread.is_alive() else part.done
+        thread.join(chunk.longest_s)
+        chunk.stop()
+        return [*chunk.done, OUTLASTED] if thread.is_alive() else chunk.done
 
     def _task(
         self, suite: str, question: str, epoch: int, text: str, left_s: float | None
     ) -> _Task:
-        asked = self._asked(RewardItem(suite, question, text, epoch=epoch))
+        form = self._asked(RewardItem(suite, question, text, epoch=epoch))
         deadline = None if left_s is None else Deadline(monotonic() + left_s)
-        return _Task(0, self._suites[suite], asked, epoch, text, deadline)
+        return _Task(0, self._suites[suite], form, epoch, text, deadline)
 
     def _asked(self, item: RewardItem) -> Question:
         if item.suite not in self._suites:
-            known = ", ".join(sorted(self._suites))
-            raise UserError(f"There is no suite {item.suite!r} to reward; there are: {known}.")
+            names = ", ".join(sorted(self._suites))
+            raise UserError(f"There is no suite {item.suite!r} to reward; there are: {names}.")
         question = self._questions[item.suite].get(item.question)
         if question is None or item.epoch < 1:
-            what = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
-            raise UserError(f"The suite {item.suite!r} has no {what} to reward.")
+            subject = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
+            raise UserError(f"The suite {item.suite!r} has no {subject} to reward.")
         if check := getattr(self._answer, "check", None):
             check(item)
-        asked = (item.suite, item.question, item.epoch)
-        return question if item.epoch == 1 else self._form(*asked)
+        key = (item.suite, item.question, item.epoch)
+        return question if item.epoch == 1 else self._form(*key)
 
     def _at_epoch(self, suite: str, question: str, epoch: int) -> Question:
         return at_epoch(self._suites[suite], self._questions[suite][question], epoch)
 
     async def _grade_replies(
-        self, asked: Iterable[tuple[int, RewardItem, Question]], note: "Note"
+        self, jobs: Iterable[tuple[int, RewardItem, Question]], note: "Note"
     ) -> None:
-        def on_done(at: int, result: GradingResult) -> None:
-            note(at, self._outcome(result, _REPLY, result.seconds, result.seconds))
+        def on_done(index: int, result: GradingResult) -> None:
+            note(index, self._outcome(result, _REPLY, result.seconds, result.seconds))
 
         tasks = [
-            _Task(at, self._suites[item.suite], question, item.epoch, item.completion)
-            for at, item, question in asked
+            _Task(index, self._suites[item.suite], question, item.epoch, item.completion)
+            for index, item, question in jobs
         ]
         await self._graders.grade(tasks, on_done)
 
-    async def _in_turn(self, at: int, item: RewardItem, question: Question, note: "Note") -> None:
+    async def _in_turn(
+        self, index: int, item: RewardItem, question: Question, note: "Note"
+    ) -> None:
         if self._turns.get(None) is None:
             self._turns.set(anyio.CapacityLimiter(self._settings.most or cores()))
         async with self._turns.get():
             started = monotonic()
-            most = self._settings.max_usd
-            if most is not None and self._counter.usd >= most:
+            limit = self._settings.max_usd
+            if limit is not None and self._counter.usd >= limit:
                 over = GradingResult(Status.BUDGET, reason="The money was spent before its turn.")
-                note(at, self._outcome(over, Rollout(None, over.status), 0.0))
+                note(index, self._outcome(over, Rollout(None, over.status), 0.0))
                 return
             answered = await self._answered(item, question)
             self._counter.pay(answered.usd)
             suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
             if answered.text is None:  # a provider's or a policy's words may quote
                 hidden = "Why is not said: it could quote the question."
-                said = answered.reason if suite.publishable else hidden
-                failed = GradingResult(answered.status, reason=said)
-                note(at, self._outcome(failed, answered, monotonic() - started))
+                reason = answered.reason if suite.publishable else hidden
+                failed = GradingResult(answered.status, reason=reason)
+                note(index, self._outcome(failed, answered, monotonic() - started))
                 return
-            begun = monotonic()
+            grading_started = monotonic()
 
-            def on_done(at: int, result: GradingResult) -> None:
-                ended = monotonic()
-                note(at, self._outcome(result, answered, ended - started, ended - begun))
+            def on_done(index: int, result: GradingResult) -> None:
+                now = monotonic()
+                note(index, self._outcome(result, answered, now - started, now - grading_started))
 
-            task = _Task(at, suite, question, item.epoch, answered.text, until)
+            task = _Task(index, suite, question, item.epoch, answered.text, until)
             await self._graders.grade([task], on_done)
 
     async def _answered(self, item: RewardItem, question: Question) -> Rollout:
-        """Return the item's answer, or why there is none; what was spent on that is unknown."""
+        """Return the item's answer, or why there is none; then its cost is unknown."""
         with anyio.move_on_after(self._settings.timeout_s):
             try:
                 answered = await self._answer(item, question.sealed())
@@ -563,13 +563,13 @@ class Reward:
         effort = Effort(answered.usd, answered.calls, answered.again)
         value = self._settings.values.of(result.status, result.value, effort)
         if value is None and result.status in VALUED:
-            said = "What it cost is unknown, and so its value."
-            result = GradingResult(Status.SCORER_ERROR, reason=said)
-        parts = {"correct": result.value, "parsed": float(result.parsed)}
+            reason = "What it cost is unknown, and so its value."
+            result = GradingResult(Status.SCORER_ERROR, reason=reason)
+        components = {"correct": result.value, "parsed": float(result.parsed)}
         return RewardOutcome(
             value=value,
             status=result.status,
-            components=parts if result.status in VALUED else dict.fromkeys(parts),
+            components=components if result.status in VALUED else dict.fromkeys(components),
             usage=answered.usage,
             usd=answered.usd,
             calls=answered.calls,
@@ -584,7 +584,7 @@ class Reward:
 
 Note = Callable[[int, RewardOutcome], None]
 
-_REPLY = Rollout("")  # a completion that is the answer: nobody was asked, and nothing was paid
+_REPLY = Rollout("")  # a completion that is the answer itself: no calls and no cost
 
 
 def _failed(status: Status, reason: str) -> Rollout:

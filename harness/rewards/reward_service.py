@@ -1,4 +1,4 @@
-"""`podium reward serve`: what can be refused is; then a port, with a door, until a signal."""
+"""`podium reward serve`: checks the request, then serves on a port, with access control."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -51,24 +51,24 @@ from podium.harness.suite import Split, Suite, judged_among
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 
 ASKING = 64
-"""Workflows in flight unless the user says otherwise: they wait for workers, not for a core."""
+"""Default number of workflows in flight: they wait for workers, not for a core."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeRequest:
-    """What `podium reward serve` was asked for."""
+    """The arguments of `podium reward serve`."""
 
     suites: tuple[str, ...]
     split: Split = "train"
     limit: int | None = None
     box: str | None = None
     max_sandboxes: int | None = None
-    pool: str | None = None  # completions are workflows for this pool; None: they are replies
+    pool: str | None = None  # completions are workflows for this pool; None: replies
     host: str = "127.0.0.1"
     port: int = 0
     allow_hosts: tuple[str, ...] = ()
     token_file: Path | None = None
-    """Holds what every request must send; None: who is on this machine need not."""
+    """File with the token that requests must send; None: no token is needed on loopback."""
     max_usd: Decimal | None = None
     timeout_s: float = 120.0
     max_masked: float = 0.3
@@ -76,60 +76,60 @@ class ServeRequest:
     values: Literal["plain", "paper"] = "plain"
     on_unscored: ReplyOnUnscored = "error"
     log_dir: Path | None = None
-    """Every call of a worker is written down below it; None: nowhere."""
-    workers: int = 1  # processes; several are replicas, which grade for this one
+    """Directory for the journal of worker calls; None: they are not logged."""
+    workers: int = 1  # processes; if several, replicas grade for this one
 
 
 @dataclass(frozen=True, slots=True)
 class RewardHooks:
-    """What the spokes hand in: how workflows are carried out, and what a question asks."""
+    """Functions from other packages: how workflows are executed, and what a question asks."""
 
     answerer: Callable[[PoolSpec, Book, ServeRequest], Sampler]
-    """Pool, prices, and what was asked for -> what carries workflows out."""
+    """Pool, prices and request -> a sampler that executes workflows."""
     shown: Callable[[PoolSpec], PromptOf]
-    """Pool -> what a policy is sent that writes workflows for it."""
+    """Pool -> the prompts of a policy that writes workflows for it."""
     catalogue: Callable[[], Catalogue]
-    """Makes the catalogue anew in a replica: a function of a module."""
+    """Makes the catalogue in each replica; a function of a module."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
 def serve_rewards(
-    request: ServeRequest, catalogue: Catalogue, parts: RewardHooks, say: Callable[[str], None]
+    request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks, say: Callable[[str], None]
 ) -> None:
-    """Serve rewards until a signal; UserError, before that, for what can be known to fail."""
+    """Serve rewards until a signal; UserError, before that, for everything that can be checked."""
     token = read_token(request.token_file, say)
-    made = _ready(request, catalogue, parts)
-    scorer = _by_replicas(made, parts, say) if request.workers > 1 else _in_process(made, catalogue)
-    with bound_socket(request.host, request.port) as taken, scorer as reward:
+    job = _ready(request, catalogue, hooks)
+    scorer = _by_replicas(job, hooks, say) if request.workers > 1 else _in_process(job, catalogue)
+    with bound_socket(request.host, request.port) as sock, scorer as reward:
         service = RewardService(
-            reward, made.splits, made.shown, request.on_unscored, bool(request.pool)
+            reward, job.splits, job.shown, request.on_unscored, bool(request.pool)
         )
-        said = f"Rewards at {listen(taken)}: {made.described()}."
-        address, port = taken.getsockname()[:2]
+        message = f"Rewards at {listen(sock)}: {job.described()}."
+        address, port = sock.getsockname()[:2]
         names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
         access = Access(address, port, names - {"", "0.0.0.0", "::"}, token)
-        serve(with_access(reward_app(service), access), taken, ready=lambda: say(said))
+        serve(with_access(reward_app(service), access), sock, ready=lambda: say(message))
         counts = reward.counts
-        ended = ", ".join(f"{n} {status}" for status, n in counts.by_status.items() if n)
-        say(f"Stopped. {counts.items} rewards: {ended or 'none'}; ${counts.usd} spent.")
+        counted = ", ".join(f"{n} {status}" for status, n in counts.by_status.items() if n)
+        say(f"Stopped. {counts.items} rewards: {counted or 'none'}; ${counts.usd} spent.")
 
 
 @dataclass(frozen=True, slots=True)
 class _RewardParts:
-    """What a request comes to, before a box is open or a port is bound."""
+    """The checked parts of a request, before a box is open or a port is bound."""
 
     request: ServeRequest
     settings: RewardSettings
     splits: Mapping[str, SuiteSplit]
-    left: int  # questions that an eval split asks, too
+    left: int  # questions left out because an eval split asks them, too
     answer: Sampler
     shown: PromptOf
     box: str | None
 
     def described(self) -> str:
-        """Return what is served, for the user."""
+        """Return a description of the service, for the user."""
         request, suites = self.request, self.splits.values()
-        counted = ", ".join(f"{one.suite.name} ({len(one.questions)})" for one in suites)
+        counted = ", ".join(f"{split.suite.name} ({len(split.questions)})" for split in suites)
         completions = f"workflows for pool {request.pool}" if request.pool else "replies"
         also = f"; {self.left} left out, for an eval split asks them too" if self.left else ""
         box = f"box {self.box}" if self.box else "no box"
@@ -138,61 +138,61 @@ class _RewardParts:
 
 
 def _ready(request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks) -> _RewardParts:
-    """Return what is served; UserError for what can be known to fail."""
+    """Return the parts of the service; UserError for everything that can be checked."""
     settings = _settings(request)
-    splits, left = _training_splits(request, catalogue, hooks.bare)
-    answer, shown, label = _completions(request, hooks)
+    splits, lost = _training_splits(request, catalogue, hooks.bare)
+    answer, prompt_of, label = _completions(request, hooks)
     refuse_unknown(catalogue.boxes, request.box)
     box = request.box
     if any(split.suite.needs_box for split in splits.values()):
         box = select_box(box, catalogue.boxes, ours=label == "rehearsal")
-    return _RewardParts(request, settings, splits, left, answer, shown, box)
+    return _RewardParts(request, settings, splits, lost, answer, prompt_of, box)
 
 
 @contextmanager
-def _in_process(made: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
-    """Yield a reward of this process, in a box that is open meanwhile."""
-    suites = [split.suite for split in made.splits.values()]
-    with open_run_box(catalogue.boxes, made.box, suites, made.request.max_sandboxes) as box:
-        anyio.run(_refuse_gullible, made.splits, box and box.box)
-        yield Reward(made.splits, made.answer, made.settings, box and box.box)
+def _in_process(setup: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
+    """Yield a reward of this process, with its box open during the block."""
+    suites = [split.suite for split in setup.splits.values()]
+    with open_run_box(catalogue.boxes, setup.box, suites, setup.request.max_sandboxes) as box:
+        anyio.run(_refuse_gullible, setup.splits, box and box.box)
+        yield Reward(setup.splits, setup.answer, setup.settings, box and box.box)
 
 
 @contextmanager
 def _by_replicas(
-    made: _RewardParts, hooks: RewardHooks, say: Callable[[str], None]
+    setup: _RewardParts, hooks: RewardHooks, say: Callable[[str], None]
 ) -> Generator[Reward]:
     """Yield a reward whose replies are graded in processes that end with the block."""
     opened = [
-        partial(_open_grader, made.request, hooks.catalogue, made.box, sandboxes)
-        for sandboxes in shared_out(made.request)
+        partial(_open_grader, setup.request, hooks.catalogue, setup.box, sandboxes)
+        for sandboxes in shared_out(setup.request)
     ]
     with Replicas(opened, say).run() as grade:
-        yield Reward(made.splits, made.answer, made.settings, elsewhere=grade)
+        yield Reward(setup.splits, setup.answer, setup.settings, elsewhere=grade)
 
 
 def shared_out(request: ServeRequest) -> list[int]:
-    """Return how many sandboxes each replica may have: its part of them, at least one each."""
-    whole, n = cores() if request.max_sandboxes is None else request.max_sandboxes, request.workers
-    return [max(whole // n + (at < whole % n), min(whole, 1)) for at in range(n)]
+    """Return the number of sandboxes of each replica: an equal share, at least one each."""
+    total, n = cores() if request.max_sandboxes is None else request.max_sandboxes, request.workers
+    return [max(total // n + (index < total % n), min(total, 1)) for index in range(n)]
 
 
 @contextmanager
 def _open_grader(
-    request: ServeRequest, catalogue: Callable[[], Catalogue], box: str | None, sandboxes: int
+    request: ServeRequest, make_catalogue: Callable[[], Catalogue], box: str | None, sandboxes: int
 ) -> Generator[RowGrader]:
-    """Yield what grades in a replica, in a box that is open meanwhile."""
-    known = catalogue()
-    suites: list[Suite[Any]] = [find_grader(known.suites, one) for one in request.suites]
-    splits = {one.name: load_training_split(one, request.split, request.limit) for one in suites}
-    with open_run_box(known.boxes, box, suites, sandboxes) as opened:
+    """Yield the grader of a replica, with its box open during the block."""
+    catalogue = make_catalogue()
+    suites: list[Suite[Any]] = [find_grader(catalogue.suites, name) for name in request.suites]
+    splits = {s.name: load_training_split(s, request.split, request.limit) for s in suites}
+    with open_run_box(catalogue.boxes, box, suites, sandboxes) as opened:
         anyio.run(_refuse_gullible, splits, opened and opened.box)
         settings = RewardSettings(timeout_s=request.timeout_s)
         yield Reward(splits, settings=settings, box=opened and opened.box).grade_slice
 
 
 async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
-    """Try the attacks on replies, in the very box; what they come to is not counted."""
+    """Try the attack replies in the same box; their outcomes are not counted."""
     reward = Reward(splits, settings=RewardSettings(max_masked=1.0), box=box)
     for split in splits.values():
         await refuse_gullible(reward, split)
@@ -224,26 +224,27 @@ def _settings(request: ServeRequest) -> RewardSettings:
 def _training_splits(
     request: ServeRequest, catalogue: Catalogue, bare: BareText
 ) -> tuple[dict[str, SuiteSplit], int]:
-    """Return what may teach, and how much may not for an eval split asks it; UserError if all."""
-    named: dict[str, SuiteSplit] = {}
+    """Return questions that may teach, and the number that eval splits ask; UserError if all."""
+    every: dict[str, SuiteSplit] = {}
     for name in request.suites:
         suite: Suite[Any] = find_grader(catalogue.suites, name)
-        named[suite.name] = split = load_training_split(suite, request.split, request.limit)
+        every[suite.name] = split = load_training_split(suite, request.split, request.limit)
         if judged := judged_among(suite, [*split.questions.values()]):
             raise UserError(
                 f"Only a model can judge {judged} of the {len(split.questions)} questions of suite "
                 f"{name!r}, and a reward service asks no judge: leave the suite out."
             )
-    evaluated = [load_split(one.suite) for one in named.values() if "eval" in one.suite.splits]
-    splits = {name: without_overlap(split, evaluated, bare) for name, split in named.items()}
+    suites = [split.suite for split in every.values()]
+    evaluated = [load_split(suite) for suite in suites if "eval" in suite.splits]
+    splits = {name: without_overlap(split, evaluated, bare) for name, split in every.items()}
     if not all(split.questions for split in splits.values()):
-        refuse_overlap(named.values(), evaluated, bare)
-    left = sum(len(named[name].questions) - len(split.questions) for name, split in splits.items())
-    return splits, left
+        refuse_overlap(every.values(), evaluated, bare)
+    lost = sum(len(every[name].questions) - len(split.questions) for name, split in splits.items())
+    return splits, lost
 
 
-def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, PromptOf, str | None]:
-    """Return how completions become answers, and the label of the pool that does the work."""
+def _completions(request: ServeRequest, hooks: RewardHooks) -> tuple[Sampler, PromptOf, str | None]:
+    """Return the sampler of completions, the policy's prompts, and the label of the pool."""
     if request.pool is None:
         return as_reply, user_prompt, None
     spec = read_pool(request.pool)
@@ -254,14 +255,14 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
             "the canonical single-worker request only."
         )
-    return parts.answerer(spec, book, request), parts.shown(spec), spec.label
+    return hooks.answerer(spec, book, request), hooks.shown(spec), spec.label
 
 
 LONGEST = 4096  # bytes of a token file
 
 
 def read_token(path: Path | None, say: Callable[[str], object]) -> str:
-    """Return the token in a file, empty for no file; UserError for one that holds none."""
+    """Return the token in a file, empty for no file; UserError if the file has none."""
     if path is None:
         return ""
     try:

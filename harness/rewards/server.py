@@ -1,15 +1,15 @@
-"""The reward service's endpoints: one scorer, one budget and one limit for trainers elsewhere.
+"""The reward service's endpoints: one scorer, one budget and one limit for remote trainers.
 
-    POST /score        items in, outcomes out: our own shape, which `RewardClient` speaks
+    POST /score        items in, outcomes out: podium's own format, which `RewardClient` uses
     POST /get_reward   OpenRLHF's remote reward       POST /rm      slime's remote_rm
     POST /verify       NeMo-Gym's resources server    POST /seed_session   NeMo-Gym asks it first
     GET  /health /counts /questions?suite=S /rows?suite=S
 
-A request that is wrong is 422 with one sentence, an unknown question 404. Once too large a share
-has no value the service says so with 503 to everything that scores, and goes on saying so. No
-target ever leaves it, and no question's text where the suite forbids it. A question is addressed
-by its label, `suite/question`: no trainer's prompt text is ever looked up. A trainer that can leave
-an item out is told to; the others get an error, or an explicit 0 that they asked for.
+A malformed request gets 422 with one sentence, an unknown question 404. Once too large a share of
+items has no value, every scoring request gets 503 from then on. Replies never contain targets, nor
+a question's text if the suite forbids it. A question is addressed by its label, `suite/question`;
+a trainer's prompt text is never looked up. If an item has no value, a trainer that supports masks
+gets one; the others get an error, or an explicit 0 if they requested it.
 """
 
 import json
@@ -47,7 +47,7 @@ from podium.harness.rewards.trainers import OnUnscored, value_of
 from podium.harness.text import make_storable
 
 ReplyOnUnscored = Literal["error", "zero"]
-"""For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
+"""For trainers that cannot mask an item: fail the request, or value it as 0 with a mark."""
 
 
 class _Item(BaseModel, extra="forbid", strict=True):
@@ -67,7 +67,7 @@ class _Item(BaseModel, extra="forbid", strict=True):
 
 
 class ScoreBody(BaseModel, extra="forbid", strict=True):
-    """`POST /score`, our own shape."""
+    """`POST /score`, podium's own format."""
 
     entries: list[_Item] = Field(alias="items", min_length=1)
 
@@ -122,8 +122,8 @@ class _Response(BaseModel):
 class _VerifyBody(BaseModel):
     """`POST /verify`: NeMo-Gym, `BaseVerifyRequest` in nemo_gym/base_resources_server.py.
 
-    `response` is an OpenAI Responses object. What else a data set's row has comes along, so the
-    label is a column of it, or stands in the metadata of `responses_create_params`.
+    `response` is an OpenAI Responses object. NeMo-Gym also sends the other columns of a row, so the
+    label is one of them, or is in the metadata of `responses_create_params`.
     """
 
     responses_create_params: dict[str, Any]
@@ -134,46 +134,46 @@ class _VerifyBody(BaseModel):
         label, metadata = self.label, self.responses_create_params.get("metadata")
         if label is None and isinstance(metadata, Mapping):
             label = str(metadata.get("label", ""))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        said = [
-            part.text
+        texts = [
+            content.text
             for item in self.response.output
             if item.type == "message" and item.role == "assistant"
-            for part in item.content or ()
-            if part.type == "output_text"
+            for content in item.content or ()
+            if content.type == "output_text"
         ]
-        return [item_of(label or "", "".join(said))]
+        return [item_of(label or "", "".join(texts))]
 
 
 Body = ScoreBody | _GetRewardBody | _RmBody | _VerifyBody
 
 
 def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
-    """Return the items in a request's body; BadBody says what is wrong with it, and where."""
+    """Return the items in a request body; BadBody with the fault and its location."""
     try:
         return kind.model_validate_json(raw).rewarded()
     except ValidationError as error:
-        where, said = first_fault(error)
-        where = where or "the body"
-        raise BadBody(f"This request cannot be read at {where!r}: {said}.") from None
+        location, fault = first_fault(error)
+        location = location or "the body"
+        raise BadBody(f"This request cannot be read at {location!r}: {fault}.") from None
 
 
 def _get_reward_reply(outcomes: Sequence[RewardOutcome], wish: OnUnscored) -> dict[str, Any]:
-    """Return what OpenRLHF 0.11.2 reads (openrlhf/utils/agent.py, `execute`).
+    """Return the reply that OpenRLHF 0.11.2 reads (openrlhf/utils/agent.py, `execute`).
 
     `rewards` and `scores` are lists of numbers, as its own openrlhf/cli/serve_rm.py sends them, and
-    every value of `extra_logs` becomes a tensor, so the keys never change and hold numbers only.
-    With `error` a batch that has an item without a value fails whole; OpenRLHF tries five times and
-    then carries on with no reward, on which it fails. With `zero` the item is 0 and marked.
+    every value of `extra_logs` becomes a tensor, so its keys are constant and its values numbers.
+    With `error` the whole batch fails if an item has no value; OpenRLHF tries five times, continues
+    without rewards, and then fails. With `zero` the item is 0 and marked.
     """
     rewards = [value_of(outcome, wish) for outcome in outcomes]
     return {
         "rewards": rewards,
         "scores": rewards,
         "extra_logs": {
-            "unscored": [float(one.value is None) for one in outcomes],
-            "invalid_action": [float(one.status is Status.INVALID_ACTION) for one in outcomes],
-            "worker_calls": [float(one.calls) for one in outcomes],
-            "latency_s": [one.latency_s for one in outcomes],
+            "unscored": [float(outcome.value is None) for outcome in outcomes],
+            "invalid_action": [float(o.status is Status.INVALID_ACTION) for o in outcomes],
+            "worker_calls": [float(outcome.calls) for outcome in outcomes],
+            "latency_s": [outcome.latency_s for outcome in outcomes],
         },
     }
 
@@ -184,12 +184,12 @@ KINDS: Mapping[Status, str] = {
     Status.TIMEOUT: "podium:timeout",
     Status.BUDGET: "provider_quota_exhausted",
 }
-"""Names of nemo_gym/failure_kinds.py at 00fa09c0; what it lacks goes by `server:kind`."""
+"""Names of nemo_gym/failure_kinds.py at 00fa09c0; kinds that it lacks are `server:kind`."""
 
 
 def _verdict(outcome: RewardOutcome) -> dict[str, Any]:
     """Return NeMo-Gym's `BaseVerifyResponse` (nemo_gym/base_resources_server.py at 00fa09c0)."""
-    # Older snapshots (473f503b) know `reward` alone and would take the 0 for a verdict.
+    # Older snapshots (473f503b) read only `reward` and would take the 0 for a verdict.
     failed = outcome.value is None
     return {
         "reward": outcome.value or 0.0,
@@ -201,19 +201,19 @@ def _verdict(outcome: RewardOutcome) -> dict[str, Any]:
 
 
 MOST_BYTES = 64 * 1024 * 1024
-"""A request's body may be so long: 256 completions of 32,000 tokens are about half of it."""
+"""Maximum request body; 256 completions of 32,000 tokens are about half of it."""
 
 PromptOf = Callable[[Question], list[dict[str, str]]]
-"""What a policy is sent for a question, as chat messages."""
+"""Question -> the policy's prompt, as chat messages."""
 
 
 def user_prompt(question: Question) -> list[dict[str, str]]:
-    """Return the question alone: what a policy is sent that answers by itself."""
+    """Return the question alone, as the prompt of a policy that answers by itself."""
     return [{"role": "user", "content": question.text}]
 
 
 class _Unknown(UserError):
-    """A question or a suite that is not here."""
+    """A question or a suite that is not served."""
 
 
 class _TooLong(UserError):
@@ -233,15 +233,15 @@ _ANY = TypeAdapter(Any)
 
 
 def encode(value: object) -> bytes:
-    """Return outcomes as JSON; dollars are strings, for they are exact."""
+    """Return outcomes as JSON; dollars are strings, so that they stay exact."""
     try:
         return orjson.dumps(value, default=_plain)
-    except TypeError:  # half of a surrogate pair in a reason, which no UTF-8 holds
+    except TypeError:  # half of a surrogate pair in a reason, which UTF-8 cannot encode
         return orjson.dumps(make_storable(_ANY.dump_python(value, mode="json", fallback=_plain)))
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Mapping):  # which cannot be changed, and is no dict
+    if isinstance(value, Mapping):  # an immutable one, which is no dict
         return dict(cast(Mapping[str, object], value))
     if isinstance(value, Decimal):
         return str(value)
@@ -250,22 +250,22 @@ def _plain(value: object) -> object:
 
 @dataclass(slots=True)
 class RewardService:
-    """What the endpoints share: the reward, the questions, and whether it has stopped."""
+    """State that the endpoints share: the reward, the questions, and whether it has stopped."""
 
     reward: Reward
     splits: Mapping[str, SuiteSplit]
     shown: PromptOf = user_prompt
     on_unscored: ReplyOnUnscored = "error"
-    """What OpenRLHF is told of an item without a value, unless its URL says otherwise."""
+    """OpenRLHF's reply for an item without a value, unless its URL sets another one."""
     fresh: bool = False
-    """Number equal completions of trainers that do not: where workers are asked, each is new."""
-    stopped: str = ""  # why nothing is scored any more; empty while it is
+    """Whether to number trainers' equal completions: True if workers are asked, for new draws."""
+    stopped: str = ""  # why scoring has stopped; empty while it continues
     in_flight: int = 0
     _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
-    """By an item's hash: the numbers that its next equals get."""
+    """Hash of an item -> the numbers for later equal items."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return the outcomes of known items; `TooManyMasked` from the first time on."""
+        """Return the outcomes of known items; after the first `TooManyMasked`, always raise it."""
         for item in items:
             if item.question not in self.split(item.suite).questions:
                 raise _Unknown(
@@ -284,15 +284,15 @@ class RewardService:
             self.in_flight -= len(items)
 
     def numbered(self, items: Sequence[RewardItem]) -> list[RewardItem]:
-        """Return items of a trainer that sends no replicate numbers, with one each if needed."""
+        """Return the items of a trainer without replicate numbers; numbered if `fresh` is set."""
         if not self.fresh:
             return list(items)
         keys = [hash((item.suite, item.question, item.completion)) for item in items]
         numbers = (next(self._seen[key]) for key in keys)
-        return [replace(one, replicate=at) for one, at in zip(items, numbers, strict=True)]
+        return [replace(item, replicate=n) for item, n in zip(items, numbers, strict=True)]
 
     def summary(self) -> dict[str, Any]:
-        """Return how many items came to which status, and what was spent."""
+        """Return the number of items per status, and the dollars spent."""
         counts = self.reward.counts
         return {
             "statuses": {status.value: counts.by_status[status] for status in Status},
@@ -307,8 +307,8 @@ class RewardService:
     def split(self, suite: str | None) -> SuiteSplit:
         """Return a suite's questions; the error lists the suites that are served."""
         if suite is None or suite not in self.splits:
-            known = ", ".join(sorted(self.splits))
-            raise _Unknown(f"Suite {suite!r:.80} is not served here, only {known}.")
+            names = ", ".join(sorted(self.splits))
+            raise _Unknown(f"Suite {suite!r:.80} is not served here, only {names}.")
         return self.splits[suite]
 
 
@@ -331,8 +331,8 @@ def reward_app(service: RewardService) -> Starlette:
         return JSONResponse(_get_reward_reply(outcomes, "zero" if wish == "zero" else "raise"))
 
     async def remote_rm(request: Request) -> JSONResponse:
-        # Slime reads the whole reply as one number (`remote_rm`, at 0b420f1e). A 503 makes it try
-        # again, ten times, and then fail: it cannot leave one sample out.
+        # Slime reads the whole reply as one number (`remote_rm`, at 0b420f1e). After a 503 it
+        # retries ten times and then fails: it cannot leave one sample out.
         (outcome,) = await scored(_RmBody, await _body(request))
         return JSONResponse(value_of(outcome, "raise"))
 
@@ -347,7 +347,7 @@ def reward_app(service: RewardService) -> Starlette:
 
     posts = {"/score": score, "/get_reward": get_reward, "/rm": remote_rm, "/verify": verify}
     posts["/seed_session"] = seed_session
-    routes = [Route(path, _guarded(one), methods=["POST"]) for path, one in posts.items()]
+    routes = [Route(path, _guarded(endpoint), methods=["POST"]) for path, endpoint in posts.items()]
     return Starlette(routes=[*routes, *_read_routes(service)])
 
 
@@ -369,23 +369,23 @@ def _read_routes(service: RewardService) -> list[Route]:
         split = service.split(request.query_params.get("suite"))
         name = split.suite.name
         if not split.suite.publishable:
-            said = f"Suite {name!r} does not allow its questions to be passed on."
-            return error_reply(403, said, "not_publishable")
-        rows = [  # what to send the policy, and the label to send back
-            {"label": f"{name}/{id}", "suite": name, "question": id, "messages": service.shown(one)}
-            for id, one in split.questions.items()
+            message = f"Suite {name!r} does not allow its questions to be passed on."
+            return error_reply(403, message, "not_publishable")
+        rows = [  # the policy's prompt, and the label to send back
+            {"label": f"{name}/{id}", "suite": name, "question": id, "messages": service.shown(q)}
+            for id, q in split.questions.items()
         ]
         return JSONResponse({"rows": rows})
 
     gets = {"/health": health, "/counts": counts, "/questions": questions, "/rows": listed}
-    return [Route(path, _guarded(one), methods=["GET"]) for path, one in gets.items()]
+    return [Route(path, _guarded(endpoint), methods=["GET"]) for path, endpoint in gets.items()]
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint whose refusals are JSON: a sentence (`error`) and what it is (`kind`)."""
+    """Return an endpoint whose refusals are JSON: a sentence (`error`) and its `kind`."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -394,15 +394,15 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
             for kind, status, name in _STATUSES:
                 if isinstance(error, kind):
                     return error_reply(status, str(error), name)
-            # Its type only: a message could hold a question.
-            said = f"The reward service failed on this request ({type(error).__name__})."
-            return error_reply(500, said, "failed")
+            # Only its type: a message could contain a question.
+            message = f"The reward service failed on this request ({type(error).__name__})."
+            return error_reply(500, message, "failed")
 
     return answer
 
 
 async def _body(request: Request) -> bytes:
-    """Return a request's body, read no further than `MOST_BYTES`."""
+    """Return a request body; stop reading beyond `MOST_BYTES`."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
@@ -412,7 +412,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _echoed(raw: bytes) -> dict[str, Any]:
-    """Return a body that goes into the reply; BadBody, before it is scored, where it cannot."""
+    """Return a body to echo in the reply; BadBody, before it is scored, if JSON cannot hold it."""
     sent = json.loads(raw)
     try:
         json.dumps(sent, allow_nan=False)

@@ -1,4 +1,4 @@
-"""What may teach: questions no eval split asks, plans not told the answer, graders not fooled."""
+"""Checks of training: no questions of eval splits, no leaked answers, no gullible graders."""
 
 import builtins
 import hashlib
@@ -16,18 +16,18 @@ from podium.harness.learning import Artifact, refuse_other_workers
 from podium.harness.records import Question
 from podium.harness.suite import Split, Suite
 
-if TYPE_CHECKING:  # a run asks what may teach, and rewards nothing
+if TYPE_CHECKING:  # a run needs these checks, but no rewards
     from podium.harness.rewards.outcome import PlanTrace, RewardScorer
 
 _PARTS = re.compile(
     r"[^\W_]+|-(?=\s*[\d\\({|])|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"
 )
-"""A word or a number, a minus before a term, or a sign that is no punctuation."""
+"""A word or a number, a minus before a term, or a symbol that is no punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteSplit:
-    """A suite and those of its questions that are asked."""
+    """A suite and some of its questions."""
 
     suite: Suite[Any]
     questions: Mapping[str, Question]  # by id, in the order in which the suite loads them
@@ -38,7 +38,7 @@ Splits = Iterable[SuiteSplit]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """One question that teaches, and under which id an eval split of which suite asks it."""
+    """A train question (`suite`, `question`), and the eval suite and id that ask the same."""
 
     suite: str
     question: str
@@ -47,14 +47,14 @@ class Overlap:
 
 
 def load_split(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> SuiteSplit:
-    """Return the first questions of a split; UserError names what does not exist."""
+    """Return the first questions of a split; UserError if it does not exist."""
     return SuiteSplit(suite, {question.id: question for question in pick(suite, split, limit)})
 
 
 def load_training_split(
     suite: Suite[Any], split: Split = "train", limit: int | None = None
 ) -> SuiteSplit:
-    """Return questions that may teach; UserError for the split `eval`, and for one there is not."""
+    """Return questions that may teach; UserError for `eval`, and for a split that is missing."""
     if split == "eval":
         way = "it has no train split, so name another suite"
         way = "take its train split" if "train" in suite.splits else way
@@ -65,19 +65,19 @@ def load_training_split(
 
 
 BareText = Callable[[Question], str]
-"""Returns what a question asks, without its suite's instruction."""
+"""Returns a question's text without its suite's instruction."""
 
 
 def whole_text(question: Question) -> str:
-    """Return a question's text as it is asked."""
+    """Return a question's text, instruction included."""
     return question.text
 
 
 def question_digest(text: str) -> str:
-    r"""Return 64 hex digits that are the same for texts which differ in form only.
+    r"""Return 64 hex digits that are equal for texts which differ in form only.
 
-    Form is case, white space, punctuation and width of characters (NFKC); signs that carry meaning
-    (`+`, `<`, `^`, `\`) and the order of words count.
+    Form is case, white space, punctuation and width of characters (NFKC); symbols that carry
+    meaning (`+`, `<`, `^`, `\`) and the order of words count.
 
     >>> question_digest("What is  1+1 ?") == question_digest("what is 1+1")
     True
@@ -88,25 +88,25 @@ def question_digest(text: str) -> str:
 
 
 def _normalised(text: str) -> str:
-    """Return the words and the meaningful signs of a text, one space between them."""
+    """Return the words and meaningful symbols of a text, separated by spaces."""
     return " ".join(_PARTS.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def overlaps(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> list[Overlap]:
-    """Return the questions that teach and are asked, in the order of the suites that teach."""
-    asked: dict[str, list[tuple[str, str]]] = {}
+    """Return the train questions that eval splits ask, too, in the order of the train suites."""
+    by_key: dict[str, list[tuple[str, str]]] = {}
     for split, question in _questions(evaluated):
-        known, stem = asked_digest(question, bare), question_digest(bare(question))
-        choice = (f"choice {known}", f"stem {stem}")
-        for key in choice if question.kind == "choice" else (f"open {known}",):
-            asked.setdefault(key, []).append((split.suite.name, question.id))
-    found: list[Overlap] = []
+        digest, stem = asked_digest(question, bare), question_digest(bare(question))
+        choice = (f"choice {digest}", f"stem {stem}")
+        for key in choice if question.kind == "choice" else (f"open {digest}",):
+            by_key.setdefault(key, []).append((split.suite.name, question.id))
+    matches: list[Overlap] = []
     for split, question in _questions(training):
-        known, stem = asked_digest(question, bare), question_digest(bare(question))
-        kind, other = ("choice", "open") if question.kind == "choice" else ("open", "stem")
-        for key in (f"{kind} {known}", f"{other} {stem}"):
-            found += [Overlap(split.suite.name, question.id, *one) for one in asked.get(key, ())]
-    return found
+        digest, stem = asked_digest(question, bare), question_digest(bare(question))
+        kind, stem_kind = ("choice", "open") if question.kind == "choice" else ("open", "stem")
+        for key in (f"{kind} {digest}", f"{stem_kind} {stem}"):
+            matches += [Overlap(split.suite.name, question.id, *p) for p in by_key.get(key, ())]
+    return matches
 
 
 def _questions(splits: Splits) -> Iterator[tuple[SuiteSplit, Question]]:
@@ -114,7 +114,7 @@ def _questions(splits: Splits) -> Iterator[tuple[SuiteSplit, Question]]:
 
 
 def asked_digest(question: Question, bare: BareText = whole_text) -> str:
-    """Return the digest that a question is known by: of a choice, its options count."""
+    """Return the digest that identifies a question; a choice's options are part of it."""
     stem = bare(question)
     if question.kind == "choice":  # "Which of these is true?" is asked with many sets of options
         options = question.metadata.get("choices", ())
@@ -125,20 +125,20 @@ def asked_digest(question: Question, bare: BareText = whole_text) -> str:
 def without_overlap(
     training: SuiteSplit, evaluated: Splits, bare: BareText = whole_text
 ) -> SuiteSplit:
-    """Return what may teach: a suite without the questions that other eval splits ask."""
-    shared = {found.question for found in overlaps([training], evaluated, bare)}
-    left = {id: asked for id, asked in training.questions.items() if id not in shared}
-    return SuiteSplit(training.suite, left)
+    """Return a split without the questions that eval splits ask."""
+    shared = {overlap.question for overlap in overlaps([training], evaluated, bare)}
+    remaining = {id: question for id, question in training.questions.items() if id not in shared}
+    return SuiteSplit(training.suite, remaining)
 
 
 def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> None:
-    """Raise UserError, naming the first, when questions that teach are asked in an eval split."""
+    """Raise UserError, with the first one, if train questions are asked in an eval split."""
     shared = overlaps(training, evaluated, bare)
     if shared:
-        first = shared[0]
+        hit = shared[0]
         raise UserError(
-            f"{len(shared)} questions would teach and be asked, first {first.question} of "
-            f"{first.suite!r}, which is {first.asked} of {first.evaluated!r}: name other suites."
+            f"{len(shared)} questions would teach and be asked, first {hit.question} of "
+            f"{hit.suite!r}, which is {hit.asked} of {hit.evaluated!r}: name other suites."
         )
 
 
@@ -146,7 +146,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question) -> None:
-    """Raise UserError where an artefact's workers are absent, or it was taught by the question."""
+    """Raise UserError if an artefact's workers are missing, or the question was in its training."""
     refuse_other_workers(learned, workers)
     if question_digest(question.text) in learned.about.questions:
         raise UserError(
@@ -156,17 +156,17 @@ def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question
 
 
 def describe_plan(work: "PlanTrace", question: Question, *, publishable: bool) -> "PlanTrace":
-    """Return what may be said of a workflow: whether it leaks, and its words where they may be."""
+    """Return a workflow's trace for logs: whether it leaks, and its text only if publishable."""
     subtasks = [str(step["subtask"]) for step in json.loads(work.plan or "[]")]
-    found = leaks_answer(question, subtasks)
-    return replace(work, leaked=found, plan=work.plan if publishable else "")
+    leaked = leaks_answer(question, subtasks)
+    return replace(work, leaked=leaked, plan=work.plan if publishable else "")
 
 
 def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
     """Return whether the target of an unsealed question is in a subtask and not in the question.
 
-    Texts are compared as `question_digest` has them; a choice is leaked by a subtask in which the
-    reader of replies finds its letter. None for programs, whose target is no answer, and without.
+    Texts are compared as normalised by `question_digest`; a choice leaks if `extract_choice` finds
+    its letter in a subtask. None for programs, whose target is no answer, and without a target.
 
     >>> seven = Question("q", "What is 3 + 4?", "integer", target="7")
     >>> leaks_answer(seven, ["Add them."]), leaks_answer(seven, ["Say that it is 7."])
@@ -177,17 +177,17 @@ def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
         return None
     if question.kind == "choice":
         return any(extract_choice(subtask) == target for subtask in subtasks)
-    wanted = _words(target)
-    if not wanted.strip() or wanted in _words(question.text):
+    target_words = _words(target)
+    if not target_words.strip() or target_words in _words(question.text):
         return False
-    return any(wanted in _words(subtask) for subtask in subtasks)
+    return any(target_words in _words(subtask) for subtask in subtasks)
 
 
 def _words(text: str) -> str:
     return f" {_normalised(_THOUSANDS.sub('', text))} "
 
 
-MOST = 8  # questions of a suite on which the attacks are tried, evenly spread
+MOST = 8  # questions of a suite on which attacks are tried, evenly spread
 
 _LETTERS = "ABCDEFGHIJ"
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")
@@ -229,8 +229,8 @@ def answer(*given, **named): return None
 
 
 def attacks(question: Question) -> Mapping[str, str]:
-    """Return replies by name that no grader may reward for this unsealed question."""
-    said = {
+    """Return replies, by name, that no grader may reward for this unsealed question."""
+    replies = {
         "empty": "",
         "blank": " \n\t\n",
         "echo the question": question.text,
@@ -238,20 +238,20 @@ def attacks(question: Question) -> Mapping[str, str]:
         "an empty box": r"\boxed{}",
         "an empty answer line": "Answer:",
     }
-    more = {"program": _programs, "choice": _choices}.get(question.kind, _values)
-    return said | more(question)
+    by_kind = {"program": _programs, "choice": _choices}.get(question.kind, _values)
+    return replies | by_kind(question)
 
 
-async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, most: int = MOST) -> None:
-    """Raise UserError when a reward finds anything right in what deserves nothing."""
+async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, limit: int = MOST) -> None:
+    """Raise UserError if a reward gives an attack reply more than 0."""
     from podium.harness.rewards.outcome import RewardItem
 
     questions = list(split.questions.values())
-    chosen = questions[:: max(1, -(-len(questions) // most))]
-    named = [(question, *attack) for question in chosen for attack in attacks(question).items()]
+    chosen = questions[:: max(1, -(-len(questions) // limit))]
+    trials = [(question, *attack) for question in chosen for attack in attacks(question).items()]
     name = split.suite.name
-    outcomes = await reward.score([RewardItem(name, one.id, reply) for one, _, reply in named])
-    for (question, attack, _), outcome in zip(named, outcomes, strict=True):
+    outcomes = await reward.score([RewardItem(name, q.id, reply) for q, _, reply in trials])
+    for (question, attack, _), outcome in zip(trials, outcomes, strict=True):
         correct = outcome.components.get("correct")
         if correct is None:
             raise UserError(
@@ -282,10 +282,10 @@ def _choices(question: Question) -> dict[str, str]:
 
 
 def _values(question: Question) -> dict[str, str]:
-    """Return the target's neighbours, and many values at once among which it is."""
+    """Return the target's neighbours, and lists of many values that include the target."""
     target = (question.target or "").strip()
     many = [*map(str, range(1000)), target]
-    said = {
+    replies = {
         "every value in a box": rf"\boxed{{{', '.join(many)}}}",
         "every value in a sentence": f"The answer is one of {', '.join(many)}, I think.",
         "the right box, then another": rf"\boxed{{{target}}} or rather \boxed{{-987654321}}",
@@ -295,15 +295,15 @@ def _values(question: Question) -> dict[str, str]:
     if target.lstrip("-").isdigit():
         n = int(target)
         near = {f"a neighbour ({by:+d})": rf"\boxed{{{n + by}}}" for by in (-1, 1, 9 * n) if by}
-        return said | near
-    return said
+        return replies | near
+    return replies
 
 
 def _programs(question: Question) -> dict[str, str]:
-    """Return programs that do not solve anything, whatever the name they are called by."""
-    told = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
-    called = {*_CALLED.findall(question.text), *(name for name in told if isinstance(name, str))}
-    names = sorted(filter(str.isidentifier, called - {*dir(builtins), "Solution"}))
+    """Return programs that solve nothing, under every name by which tests may call them."""
+    meta = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
+    tokens = {*_CALLED.findall(question.text), *(name for name in meta if isinstance(name, str))}
+    names = sorted(filter(str.isidentifier, tokens - {*dir(builtins), "Solution"}))
     assigned = "".join(f"{name} = answer\n" for name in names)
     methods = "".join(f"    {name} = lambda self, *given: answer(*given)\n" for name in names)
     tail = f"{assigned}class Solution:\n    answer = answer\n{methods}"

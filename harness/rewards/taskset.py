@@ -1,4 +1,4 @@
-"""The package `podium-practice`: a taskset that verifiers 0.4 installs, over a reward service."""
+"""The package `podium-practice`: a taskset for verifiers 0.4 that uses a reward service."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,24 +13,24 @@ PRACTICE = "practice-"
 USUAL = ("practice-integer", "practice-choice")
 
 
-def write_taskset(out: Path, suites: Sequence[str], known: Sequence[str]) -> tuple[Path, ...]:
-    """Write the package into a new folder; UserError for one that exists, and for other suites."""
-    ours = [name for name in known if name.startswith(PRACTICE)]
+def write_taskset(out: Path, suites: Sequence[str], available: Sequence[str]) -> tuple[Path, ...]:
+    """Write the package into a new folder; UserError if it exists, and for other suites."""
+    ours = [name for name in available if name.startswith(PRACTICE)]
     for name in suites:
         if name not in ours:
             raise no_such("practice suite", name, ours, "there are: ")
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     refuse_unwritable(out, "--out")
-    said: Mapping[str, str] = {
+    fields: Mapping[str, str] = {
         "version": version("podium"),
         "suites": json.dumps(list(dict.fromkeys(suites))),
         "asked": " ".join(f"--suite {name}" for name in dict.fromkeys(suites)),
     }
     out.mkdir(parents=True)
-    made: list[Path] = []
+    paths: list[Path] = []
     for template in sorted(TEMPLATES.glob("*.in")):
         path = out / template.stem
-        path.write_text(template.read_text(encoding="utf-8").format_map(said), encoding="utf-8")
-        made.append(path)
-    return tuple(made)
+        path.write_text(template.read_text(encoding="utf-8").format_map(fields), encoding="utf-8")
+        paths.append(path)
+    return tuple(paths)

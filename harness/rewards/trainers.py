@@ -1,8 +1,8 @@
 """Rewards for TRL, verl, verifiers and OpenRLHF: a callable for each, over one reward.
 
-Standard library only: it runs in a trainer's own environment, where podium may be no more than a
-folder on the path, and imports no trainer. None is a completion that has no value; TRL leaves it
-out of its group's mean, the others have no word for it.
+Standard library only: it runs in a trainer's own environment, where podium may be just a folder on
+the path, and imports no trainer. None is the value of a completion without one; TRL leaves it out
+of its group's mean, the others cannot express it.
 """
 
 import asyncio
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
     from podium.harness.rewards.splits import SuiteSplit
 
 OnUnscored = Literal["raise", "zero"]
-"""For trainers that have no word for "no value": fail, or call it 0 and say so beside it."""
+"""For trainers that cannot mask an item: fail, or value it as 0 and mark it."""
 
 ScorerSource = RewardScorer | Callable[[], RewardScorer]
-"""A reward, or a function that makes it: the latter can be handed to another process."""
+"""A reward, or a function that makes it: only the latter can be sent to another process."""
 
 ResultT = TypeVar("ResultT")
 
 
 class _LazyScorer:
-    """The reward of a source: made when it is first wanted, once, and not pickled when made."""
+    """The reward of a source: made once, on first use; only the source is pickled."""
 
     def __init__(self, source: ScorerSource) -> None:
         self._source = source
@@ -73,13 +73,13 @@ class _LazyScorer:
 class TrlReward:
     """Rewards for TRL: a picklable async callable for `reward_funcs` (trl 1.16, grpo_trainer.py).
 
-    A call is a coroutine, which TRL awaits; elsewhere: `list(reward(prompts, texts, ...))`.
+    A call returns a coroutine, which TRL awaits; elsewhere: `list(reward(prompts, texts, ...))`.
 
         trainer = GRPOTrainer(model, reward_funcs=TrlReward(make), train_dataset=..., args=...)
 
-    It takes the columns `suite`, `question` and, where there are, `USUAL`'s. None becomes NaN in
-    TRL; an exception ends training. Where the money is spent in a step, all of that step has no
-    value: half a step teaches whatever came first. Who trains looks at `stopped`.
+    It takes the columns `suite`, `question` and, if present, those of `USUAL`. None becomes NaN in
+    TRL; an exception ends training. If a step reaches the dollar limit, the whole step has no
+    value: half a step would teach only its first items. A training loop should check `stopped`.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class TrlReward:
         self._scorer = _LazyScorer(scores)
         self._names, self._again = tuple(names), again
         self.stopped = ""
-        """Why nothing is scored any more: the money is spent. Empty while it is not."""
+        """Why scoring has stopped: the dollar limit is reached. Empty before that."""
         self.constant: tuple[Prompt, ...] = ()
-        """The prompts of the latest batch whose completions all had one value, or none."""
-        vars(self)["__call__"] = self._values  # TRL looks here for whether it is to await a call
+        """The prompts of the latest batch whose completions all had the same value, or none."""
+        vars(self)["__call__"] = self._values  # TRL checks here whether to await a call
 
     def __call__(self, *args: Any, **columns: Any) -> "TrlValues":
-        """Return one value per completion, None where there is none: to await, or as a list."""
+        """Return one value per completion, None if it has none: to await, or as a list."""
         return TrlValues(self._values(*args, **columns))
 
     async def _values(
@@ -116,9 +116,9 @@ class TrlReward:
     ) -> list[float | None]:
         items = self.items(completions, columns)
         different = list(dict.fromkeys(items))
-        found = await self._scorer().score(different)
-        known = dict(zip(different, found, strict=True))
-        outcomes = [known[item] for item in items]
+        scored = await self._scorer().score(different)
+        by_item = dict(zip(different, scored, strict=True))
+        outcomes = [by_item[item] for item in items]
         groups = constant_groups(items, outcomes)
         self.constant = tuple(prompt for prompt, constant in groups.items() if constant)
         if log_extra:
@@ -128,34 +128,33 @@ class TrlReward:
             shares = plan_metrics(items, outcomes, self._names)
             for key, value in {**batch_metrics(outcomes), **shares}.items():
                 log_metric(f"{self.__name__}/{key}", value)
-        over = next((one for one in outcomes if one.status is Status.BUDGET), None)
+        over = next((outcome for outcome in outcomes if outcome.status is Status.BUDGET), None)
         self.stopped = over.reason if over else ""
         return [None if over else outcome.value for outcome in outcomes]
 
     def items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
-        """Return what is scored for a batch: how an item is numbered does not follow from texts."""
+        """Return the items of a batch, numbered by prompt: different texts may hold equal plans."""
         items = _trl_items(completions, columns)
-        # By prompt: equal plans may stand in texts that differ.
         return replicated(items, prompt_of) if self._again else items
 
 
 class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None]):
-    """Values that TRL awaits; whoever reads them as a list instead waits for them to be scored."""
+    """Values that TRL awaits; reading them as a list instead blocks until they are scored."""
 
     def __init__(self, work: Coroutine[Any, Any, list[float | None]]) -> None:
-        """Take a coroutine, which is run once: awaited, or at the first look."""
+        """Take a coroutine, which runs once: when awaited, or on first access."""
         self._work = work
 
     def send(self, value: Any) -> Any:
-        """Go on, as `asyncio.run` asks."""
+        """Resume, for `asyncio.run`."""
         return self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """End with an error, as `asyncio.run` asks when it is stopped."""
+        """End with an error, for `asyncio.run` when it is stopped."""
         return self._work.throw(*error)
 
     def close(self) -> None:
-        """Score nothing."""
+        """Close the coroutine; nothing is scored."""
         self._work.close()
 
     def __await__(self) -> Generator[Any, Any, list[float | None]]:
@@ -168,16 +167,16 @@ class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None])
     def __len__(self) -> int:
         return len(self._scored)
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         scored: Any = self._scored
-        return scored[at]
+        return scored[index]
 
     def __repr__(self) -> str:
         return "<TrlValues: await them, or take list(...) of them>"
 
 
 def trl_rows(split: "SuiteSplit", *, chat: bool = True) -> list[dict[str, Any]]:
-    """Return the data set's rows, `prompt` as a chat or a text; a target is in none of them."""
+    """Return the data set's rows, `prompt` as a chat or a text; without targets."""
     return [
         {
             "prompt": [{"role": "user", "content": question.text}] if chat else question.text,
@@ -189,45 +188,45 @@ def trl_rows(split: "SuiteSplit", *, chat: bool = True) -> list[dict[str, Any]]:
 
 
 USUAL: Mapping[str, Any] = {"epoch": 1, "workers": (), "first": ""}
-"""What a data set's columns hold where it has none of them."""
+"""Optional columns of a data set, with the values used if it lacks them."""
 
 
 def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
     missing = next((name for name in ("suite", "question") if name not in columns), None)
     if missing:
         raise UserError(f"The data set has no column {missing!r}: make its rows with trl_rows().")
-    given = (columns["suite"], columns["question"], map(completion_text, completions))
-    others = (columns.get(name) or [usual] * len(completions) for name, usual in USUAL.items())
-    # By step and process (launchers set RANK) too: a plan sampled again later is a draw anew.
+    required = (columns["suite"], columns["question"], map(completion_text, completions))
+    optional = (columns.get(name) or [usual] * len(completions) for name, usual in USUAL.items())
+    # Numbered by step and process (launchers set RANK), too: a later equal plan is a new draw.
     step = getattr(columns.get("trainer_state"), "global_step", 0)
     begins = (step * RANKS + int(os.environ.get("RANK", "0")) % RANKS) * EQUAL
     return [
-        RewardItem(suite, question, said, epoch, begins, tuple(workers), first)
-        for suite, question, said, epoch, workers, first in zip(*given, *others, strict=True)
+        RewardItem(suite, question, text, epoch, begins, tuple(workers), earlier)
+        for suite, question, text, epoch, workers, earlier in zip(*required, *optional, strict=True)
     ]
 
 
 def completion_text(completion: Any) -> str:
-    """Return what the policy said: a text, or what the assistant's last message says.
+    """Return the policy's text: the completion, or its last assistant message.
 
     >>> completion_text([{"role": "assistant", "content": [{"type": "text", "text": "Answer: C"}]}])
     'Answer: C'
     """
     if isinstance(completion, str):
         return completion
-    said = [turn.get("content") for turn in completion if turn.get("role") == "assistant"]
-    last = said[-1] if said else None
-    if last is None or isinstance(last, str):
-        return last or ""
-    return "".join(part.get("text", "") for part in last)
+    contents = [turn.get("content") for turn in completion if turn.get("role") == "assistant"]
+    content = contents[-1] if contents else None
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "".join(block.get("text", "") for block in content)
 
 
-EQUAL = 1 << 12  # equal completions of one step and process that can be told apart
-RANKS = 1 << 10  # processes of one training that can be
+EQUAL = 1 << 12  # maximum of distinct numbers for equal completions of one step and process
+RANKS = 1 << 10  # maximum of distinct processes of one training
 
 
 def once_in_its_step(item: RewardItem) -> RewardItem:
-    """Return the item as the first of its equals: they share a draw, and a later step has its own.
+    """Return the item as the first of its equals: they share a draw; later steps do not share it.
 
     >>> once_in_its_step(RewardItem("s", "q", "", replicate=3 * EQUAL + 2)).replicate == 3 * EQUAL
     True
@@ -238,14 +237,14 @@ def once_in_its_step(item: RewardItem) -> RewardItem:
 def replicated(
     items: Sequence[RewardItem], key: Callable[[RewardItem], Hashable] = lambda item: item
 ) -> list[RewardItem]:
-    """Number equal items, so that a workflow sampled twice is carried out twice."""
-    seen: dict[Hashable, Iterator[int]] = defaultdict(count)
-    return [replace(item, replicate=item.replicate + next(seen[key(item)])) for item in items]
+    """Number equal items, so that a workflow sampled twice is executed twice."""
+    counters: dict[Hashable, Iterator[int]] = defaultdict(count)
+    return [replace(item, replicate=item.replicate + next(counters[key(item)])) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What tells the prompts of a batch apart: all columns of a data set's row."""
+    """Identifies a prompt of a batch by all columns of its data set row."""
 
     suite: str
     question: str
@@ -255,18 +254,18 @@ class Prompt:
 
 
 def prompt_of(item: RewardItem) -> Prompt:
-    """Return the prompt that an item is a completion of."""
+    """Return the prompt of an item."""
     return Prompt(item.suite, item.question, item.epoch, item.workers, item.first)
 
 
 def constant_groups(
     items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome]
 ) -> dict[Prompt, bool]:
-    """Say of each prompt's completions if nothing can be learnt from them: no two values differ."""
-    found: dict[Prompt, set[float | None]] = {}
+    """Return for each prompt whether all values are equal, so that nothing can be learnt."""
+    by_prompt: dict[Prompt, set[float | None]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
-        found.setdefault(prompt_of(item), set()).add(outcome.value)
-    return {prompt: len(values - {None}) < 2 for prompt, values in found.items()}
+        by_prompt.setdefault(prompt_of(item), set()).add(outcome.value)
+    return {prompt: len(values - {None}) < 2 for prompt, values in by_prompt.items()}
 
 
 def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
@@ -281,11 +280,11 @@ def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
 
 
 def rule_counts(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
-    """Return how many replies each rule decided, by which a drift onto one rule shows."""
+    """Return the number of replies that each rule decided, to show a drift onto one rule."""
     counts = Counter(outcome.rule for outcome in outcomes)
-    named = {f"rule/{name}": float(counts[name]) for name in DECIDING}
-    others = sum(count for name, count in counts.items() if name and name not in DECIDING)
-    return {**named, "rule/no-answer": float(others)}
+    decided = {f"rule/{name}": float(counts[name]) for name in DECIDING}
+    unlisted = sum(count for name, count in counts.items() if name and name not in DECIDING)
+    return {**decided, "rule/no-answer": float(unlisted)}
 
 
 def plan_metrics(
@@ -313,7 +312,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _plan_columns(outcomes: Sequence[RewardOutcome]) -> dict[str, list[object]]:
-    """Return what is logged beside each completion: never a question's text, nor its target."""
+    """Return the columns logged with each completion, without a question's text or target."""
     works = [outcome.work for outcome in outcomes]
     return {
         "status": [outcome.status.value for outcome in outcomes],
@@ -333,9 +332,9 @@ ComputeScore = Callable[..., Awaitable[dict[str, Any]]]
 def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScore:
     """Return verl's `compute_score` (verl 0.9.1, trainer/ppo/reward.py and its reward managers).
 
-    The column `data_source` is the suite, `extra_info.question` the question's id. An async
-    function: verl runs a mere callable object as if it were sync. With `raise` the `naive` reward
-    manager ends training; `rate_limited` writes 0 without a word: use `naive`, or `zero`.
+    The column `data_source` is the suite, `extra_info.question` the question's id. It is an async
+    function because verl runs a callable object as if it were sync. With `raise` the `naive` reward
+    manager ends training; `rate_limited` silently writes 0: use `naive`, or `zero`.
     """
     choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
@@ -352,7 +351,7 @@ def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScor
         epoch, replicate = int(extra.get("epoch", 1)), int(extra.get("replicate", 0))
         item = RewardItem(data_source, str(extra["question"]), solution_str, epoch, replicate)
         (outcome,) = await scorer().score([item])
-        return {  # always the same keys: verl makes a column of each, and wants them all the same
+        return {  # always the same keys: verl makes a column of each, and needs it in every row
             "score": value_of(outcome, choice),
             "acc": outcome.components.get("correct") or 0.0,
             "unscored": float(outcome.value is None),
@@ -366,7 +365,7 @@ def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScor
 async def compute_score(
     *args: Any, url: str = "", on_unscored: Any = None, **kwargs: Any
 ) -> dict[str, Any]:
-    """Score by the reward service at `url`; both it and `on_unscored` come by reward_kwargs.
+    """Score by the reward service at `url`; set it and `on_unscored` in reward_kwargs.
 
     reward.custom_reward_function.path=.../harness/rewards/trainers.py
     reward.custom_reward_function.name=compute_score
@@ -390,8 +389,8 @@ def verifiers_reward(scores: ScorerSource) -> TaskReward:
         podium = { fn = "my_rewards:podium" }     # podium = verifiers_reward(make)
 
     or a method of your task, `@vf.reward` over `await podium(self.data, trace)`. A task's `id` is
-    the label `suite/question`. What has no value is raised: verifiers records a TaskError on the
-    trace, which is then not ok, and prime-rl drops it.
+    the label `suite/question`. An item without a value raises `NoValue`: verifiers records a
+    TaskError on the trace, which is then not ok, and prime-rl drops it.
     """
     scorer = _LazyScorer(scores)
 
@@ -411,9 +410,9 @@ def openrlhf_reward(
         reward_func = openrlhf_reward(make, on_unscored="raise")
 
     It is called in a thread with one decoded query (prompt and reply), its prompt and its label,
-    `suite/question`; threads share its one reward. OpenRLHF catches what is raised, carries on with
-    no reward, and fails on that when it makes its batch (trainer/ppo_utils/experience_maker.py):
-    so with `raise` a run stops rather than learns from it. `zero` goes on, and logs `unscored`.
+    `suite/question`; threads share one reward. OpenRLHF catches an exception, continues without a
+    reward, and then fails when it makes its batch (trainer/ppo_utils/experience_maker.py): so with
+    `raise` a run stops and does not learn from it. `zero` continues, and logs `unscored`.
     """
     choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
@@ -425,7 +424,7 @@ def openrlhf_reward(
         outcomes = run_in_loop(scorer().score(replicated(items)))
         rewards: Any = [value_of(outcome, choice) for outcome in outcomes]
         unscored: Any = [float(outcome.value is None) for outcome in outcomes]
-        if len(outcomes) == 1:  # plain numbers, for it makes a tensor of `[rewards]`
+        if len(outcomes) == 1:  # plain numbers: OpenRLHF makes a tensor of `[rewards]`
             rewards, unscored = rewards[0], unscored[0]
         return {"rewards": rewards, "scores": rewards, "extra_logs": {"unscored": unscored}}
 
@@ -433,7 +432,7 @@ def openrlhf_reward(
 
 
 def _valid(on_unscored: OnUnscored) -> OnUnscored:
-    """Return the choice; UserError where there is none, for nobody can guess it."""
+    """Return the choice; UserError if it is missing or unknown: there is no default."""
     if on_unscored not in get_args(OnUnscored):
         raise UserError(
             f"on_unscored is 'raise' or 'zero', not {on_unscored!r}: this trainer cannot leave an "
@@ -443,18 +442,18 @@ def _valid(on_unscored: OnUnscored) -> OnUnscored:
 
 
 def value_of(outcome: RewardOutcome, on_unscored: OnUnscored) -> float:
-    """Return the value; NoValue, or a 0 that was asked for, where there is none."""
+    """Return the value; if there is none, raise NoValue, or return 0 if `zero` is chosen."""
     if outcome.value is None and on_unscored == "raise":
         raise NoValue(f"No value ({outcome.status.value}): {outcome.reason}")
     return outcome.value or 0.0
 
 
 def run_in_loop(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Return what a coroutine returns, from a thread without a loop; all such threads share one."""
+    """Run a coroutine from a thread without an event loop; all such threads share one loop."""
     return asyncio.run_coroutine_threadsafe(work, _loop()).result()
 
 
-@cache  # a reward's bounds are a loop's: a loop for each thread would lift them
+@cache  # a reward's limits hold per loop: a loop for each thread would multiply them
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     Thread(target=loop.run_forever, name="podium rewards", daemon=True).start()

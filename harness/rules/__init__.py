@@ -1,7 +1,7 @@
-"""The table of rules by which a reply is read: rules.toml, built of the words in words.toml.
+"""The table of rules by which a reply is read: rules.toml, built from the words in words.toml.
 
-`podium suites SUITE --rules` prints it. examples.toml holds three replies for each rule that it
-decides and three that it must leave alone, each with its source; tests read all of them.
+`podium suites SUITE --rules` prints it. For each rule examples.toml has three replies that it
+decides and three that it must not match, each with its source; tests read all of them.
 """
 
 import re
@@ -20,7 +20,7 @@ DECIDING = (
 )
 """Rules that give an answer; the others drop, withdraw or read one."""
 STAGES = ("find", "drop", "withdraw", "conclude", "value")
-SOON_SEARCHED = 40  # Characters of a text in which a rule is tried faster than its needs are
+SOON_SEARCHED = 40  # Characters of a text up to which a rule is faster than its `needs` check
 _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
 
@@ -33,20 +33,20 @@ class ReadingRule:
     where: str
     yields: str
     outranked_by: str
-    """What decides in its place; names of rules stand in backticks."""
+    """What decides instead of it; names of rules are in backticks."""
     pattern: tuple[str, ...]
     flags: str = ""
     needs: tuple[str, ...] = ()
-    """Texts in small letters without any of which the pattern is not tried."""
+    """Texts in lower case; the pattern is tried only if one of them is in the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleExample:
-    """A reply, what is read in it, and the battery that has it."""
+    """A reply, what is read in it, and its source."""
 
     rule: str
     decides: bool
-    """False for a counter-example: the rule must leave it alone."""
+    """False for a counter-example, which the rule must not match."""
     suite: str
     reply: str
     reads: str | None
@@ -74,13 +74,13 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _needed(needs: Sequence[str]) -> tuple[str, ...]:
-    """Return texts for the names of lists, for each word its longest part without a sign."""
+    """Return texts for the names of lists: for each word its longest run without punctuation."""
     texts: dict[str, None] = {}
     for need in needs:
         listed = words(need[1:-1]) if need[0] == "{" else ()
-        parts = [max(re.split(r"[\s'*]+", word.lower()), key=len) for word in listed]
-        texts |= dict.fromkeys(parts or [need])
-    return tuple(text for text in texts if sum(other in text for other in texts) == 1)
+        stems = [max(re.split(r"[\s'*]+", word.lower()), key=len) for word in listed]
+        texts |= dict.fromkeys(stems or [need])
+    return tuple(text for text in texts if sum(shorter in text for shorter in texts) == 1)
 
 
 @cache
@@ -128,13 +128,13 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def word_examples() -> Mapping[str, str]:
-    """Return a sentence for each list of words, by its name, that holds a word of it."""
+    """Return, for each list of words by name, a sentence that contains one of its words."""
     return {name: row["example"] for name, row in _table("words.toml").items()}
 
 
 @cache
 def pattern(name: str, letters: str = "") -> re.Pattern[str]:
-    """Return a rule's pattern, @ being one of the letters."""
+    """Return a rule's pattern, with @ standing for one of the letters."""
     rule = rules()[name]
     text = expanded("".join(rule.pattern))
     flags = f"(?{rule.flags})" if rule.flags else ""
@@ -152,7 +152,7 @@ RULE: Mapping[str, re.Pattern[str]] = _Compiled()
 
 
 def may_match(name: str, small: str) -> bool:
-    """Return whether a text in small letters holds what a rule needs, or is soon searched."""
+    """Return whether a text in lower case contains a rule's needs, or is short to search."""
     if len(small) < SOON_SEARCHED:
         return True
     for need in rules()[name].needs:  # noqa: SIM110 - `any` takes twice as long
@@ -167,12 +167,12 @@ def search(name: str, text: str) -> re.Match[str] | None:
 
 
 def expanded(text: str) -> str:
-    """Return a pattern with parts and lists of words in place of their names."""
-    parts: Mapping[str, Sequence[str]] = _table("rules.toml")["parts"]
+    """Return a pattern with names replaced by their parts or lists of words."""
+    fragments: Mapping[str, Sequence[str]] = _table("rules.toml")["parts"]
 
     def part(name: re.Match[str]) -> str:
-        if name[1] in parts:
-            return f"(?:{expanded(''.join(parts[name[1]]))})"
+        if name[1] in fragments:
+            return f"(?:{expanded(''.join(fragments[name[1]]))})"
         return f"(?:{'|'.join(map(_word, sorted(words(name[1]), key=len, reverse=True)))})"
 
     return _NAME.sub(part, text)

@@ -1,6 +1,6 @@
-"""What speaks against batches (`--batch`, or a worker's own setting), and how long they take.
+"""Checks of batches (`--batch`, or a worker's own setting), and how long they take.
 
-A provider has a day for a batch, so a call that waits for the reply to another waits up to a day.
+A provider may take a day for a batch, so a call that needs another's reply waits up to a day.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from podium.harness.task_suite import TaskSuite
 
 PROVIDERS = ("openai", "anthropic")
 ELSEWHERE = ("azure", "bedrock", "vertex")
-"""Services that sell these providers' models, and no batches that podium knows."""
+"""Services that sell these providers' models, without batches that podium supports."""
 HOURS = 24
-"""How long a provider may take for a batch."""
+"""Maximum time of a provider for a batch."""
 KEEPING = (
     f"a batch may take {HOURS} h. After a stop the same command waits for its batches and sends no "
     "request twice; --max-usd then counts each of these requests at its most, too."
@@ -26,8 +26,8 @@ KEEPING = (
 def why_unbatched(spec: PoolSpec) -> Iterator[str]:
     """Yield why models of a pool cannot be asked in batches, a sentence or two each."""
     for slot in spec.batched:
-        provider, _, rest = slot.model.partition("/")
-        if provider not in PROVIDERS or rest.partition("/")[0] in ELSEWHERE:
+        provider, _, model_name = slot.model.partition("/")
+        if provider not in PROVIDERS or model_name.partition("/")[0] in ELSEWHERE:
             yield (
                 f"Worker {slot.name!r} ({slot.model}) cannot be asked in batches: podium knows "
                 f"those of {' and '.join(PROVIDERS)}. Leave --batch out, and set config = "
@@ -42,7 +42,7 @@ def why_unbatched(spec: PoolSpec) -> Iterator[str]:
 
 
 def why_unpredictable(job: Job) -> Iterator[str]:
-    """Yield which systems nobody can tell the wait of, if workers are asked in batches."""
+    """Yield the systems whose waiting time in batches cannot be known beforehand."""
     tasks = any(isinstance(suite, TaskSuite) for suite in job.suites)
     for name in job.systems if job.spec.batched and job.suites else ():
         if tasks or not _rounds(job, name):
@@ -53,7 +53,7 @@ def why_unpredictable(job: Job) -> Iterator[str]:
 
 
 def batch_notes(job: Job) -> Iterator[str]:
-    """Yield how long batches take, and what a run that goes on pays; nothing without any."""
+    """Yield how long batches take and what a resumed run pays; nothing if there are none."""
     if not job.spec.batched:
         return
     yield KEEPING
@@ -66,7 +66,7 @@ def batch_notes(job: Job) -> Iterator[str]:
 
 
 def _rounds(job: Job, name: str) -> int:
-    """Return the calls of a question that wait for one another; 0 if nobody can tell."""
+    """Return the longest chain of dependent calls of a question; 0 if it is unknown."""
     card, suite = job.catalogue.card(name), job.suites[0]
     decides = "conductor" in card.needs or card.explores or "adaptive" in card.traits
     if decides or card.group == "frameworks":
@@ -77,8 +77,8 @@ def _rounds(job: Job, name: str) -> int:
         if span == (1, 1) or span[0] != span[1]:
             return int(span == (1, 1))
         system = planned_system(job, row.solver, row.args, job.spec)
-        asked = [(job.questions(suite)[0].sealed(), 1)]
-        (calls,) = counted_all(system, asked, job.spec.names, job.spec)
+        pairs = [(job.questions(suite)[0].sealed(), 1)]
+        (calls,) = counted_all(system, pairs, job.spec.names, job.spec)
     except Exception:  # a system that is not trained yet, or that a model plans
         return 0
     depths: list[int] = []

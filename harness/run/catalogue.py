@@ -1,4 +1,4 @@
-"""Every suite and system by name, what a run may ask of them, and how they are listed."""
+"""All suites and systems by name, the request of a run, and listings."""
 
 import re
 import sys
@@ -42,12 +42,12 @@ SET_BY_RUN = {
     "cards": "--worker-cards",
     **dict.fromkeys(("learned", "sha256", "checkpoint_sha256"), "the run"),
 }
-"""Arguments of solvers that `-S` does not set, and what sets them."""
+"""Arguments of solvers that `-S` cannot set, and the option that sets them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every part that can be named on the command line, by name; podium/cli/ fills it."""
+    """All suites, systems and boxes that a command line can name; podium/cli/ fills it."""
 
     suites: Mapping[str, Suite[Any]]
     systems: Mapping[str, SystemCard]
@@ -57,38 +57,38 @@ class Catalogue:
     parameters: Callable[[str], Mapping[str, Parameter]]  # registry name -> its solver's arguments
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
-    """Number of pools -> one pool that joins so many drawn ones, for training."""
+    """Number of pools -> one pool that joins that many randomly drawn pools, for training."""
     ours: Collection[str] = ()
-    """Names of parts that come with podium: no other stands for a group, or runs unless named."""
+    """Names of parts that come with podium; other parts are in no group and run only if named."""
     package: Callable[[str], str] = lambda name: "podium"
-    """Name of a part -> which package and version it is from."""
+    """Name of a part -> the package and version that provide it."""
 
     def card(self, system: str) -> SystemCard:
         """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""
         return self.systems[manifest_key(system)]
 
     def options(self, system: str) -> dict[str, Parameter]:
-        """Return the arguments of a system that `-S` may set; the run sets all others itself."""
+        """Return the arguments of a system that `-S` may set; the run sets all others."""
         card, key = self.card(system), manifest_key(system)
         if key in (ANY_SINGLE, BEST_SINGLE, ORACLE) or "match" in card.needs or card.explores:
-            return {}  # what learns by trying learns with its defaults
+            return {}  # systems that explore are trained with their defaults
         set_otherwise = {*SET_BY_RUN, *((card.k, "checkpoint") if card.takes_name else ())}
-        taken = self.parameters(card.solver).values()
-        named = [one for one in taken if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-        return {one.name: one for one in named if one.name not in set_otherwise}
+        parameters = self.parameters(card.solver).values()
+        settable = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        return {p.name: p for p in settable if p.name not in set_otherwise}
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What `podium run` was asked for."""
+    """The arguments of one `podium run`."""
 
     suites: tuple[str, ...]
     systems: tuple[str, ...]
     pool: str
     log_dir: Path
     limit: int | None = None
-    """First questions of each suite. This and the next five: None is what the experiment has, or
-    for a new one the default (harness/run/run_request.py)."""
+    """First questions of each suite. For this and the next five fields, None is the stored value,
+    or the default of a new experiment (harness/run/run_request.py)."""
     epochs: int | None = None
     seed: int | None = None
     split: Split | None = None
@@ -97,122 +97,122 @@ class RunRequest:
     max_usd: Decimal | None = None
     max_usd_per_query: Decimal | None = None
     rpm: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Provider -> calls that may begin in a minute; others are asked at once."""
+    """Provider -> maximum calls per minute; other providers have no limit."""
     suite_limits: Mapping[str, int] = field(default_factory=dict[str, int])
     """Suite -> its own number of first questions, in place of `limit`."""
     box: str | None = None
     max_sandboxes: int | None = None  # programs that run at once; None is the number of cores
     selection_limit: int = 40
-    """Train questions on which each worker is tried alone, unless `train_calls` says otherwise."""
+    """Train questions that each worker answers alone, unless `train_calls` is set."""
     train_calls: int | None = None
-    """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
+    """Maximum worker calls per system for learning (default `selection_limit` times workers)."""
     task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Arguments of the Inspect tasks among the suites: their `-T key=value`."""
     system_options: Mapping[str, Mapping[str, Any]] = field(
         default_factory=dict[str, Mapping[str, Any]]
     )
     """System -> option -> value (`-S`); under `""` for every system that has the option."""
-    train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
+    train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty: the suite's own
     profile: Path | None = None
-    """Run whose single workers' answers to train questions are taken over; None: all are asked."""
+    """Run whose single workers' answers to train questions are reused; None: all are asked."""
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
     headline: str | None = None
-    """System whose verdict stands above the table, declared beforehand; None is the conductor."""
+    """System whose verdict is above the table, declared beforehand; None is the conductor."""
     gate: Path | None = None
-    """File of rules that the run is to keep (docs/gates.md); its digest goes into the logs."""
+    """File of rules that the run must meet (docs/gates.md); its digest goes into the logs."""
     worker_cards: Literal["shown", "hidden"] | None = None
     """Whether models that choose workers read their role cards; None is shown."""
     equal: str | None = None
-    """What every system may use for one question, as `calls=9`; None: no equal budget."""
+    """Budget of every system for one question, such as `calls=9`; None: no equal budget."""
     group_dir: Path | None = None
-    """Directory of several runs that share draws and `max_usd`, one for each size of a budget."""
+    """Directory of several runs that share draws and `max_usd`, one per budget size."""
     fresh_draws: bool = False
     """Whether every system of a new run buys its own replies; False: they share draws."""
     batch: bool = False
-    """Whether workers are asked in batches of their providers: cheaper, and within a day."""
+    """Whether workers are asked by their providers' batch APIs: cheaper, answers within a day."""
     display: str = "line"
     grace_s: float = GRACE_S
-    """Seconds that calls in flight are waited for once a signal stops the run."""
+    """Seconds to wait for calls in flight after a signal stops the run."""
     settled: bool = False
-    """Whether only the entries that the experiment has are asked: a shard's are chosen before."""
+    """Whether only stored entries are asked; True in a shard, whose entries the parent chose."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
-    """Digest of the file that states the request, and the options that were typed beside it."""
+    """Digest of the run file, and the command-line options given with it."""
 
     @property
     def whole_dir(self) -> Path:
-        """The directory that has all runs which share draws and a limit: often this one's alone."""
+        """The directory of all runs that share draws and a limit; without a group, `log_dir`."""
         return self.group_dir or self.log_dir
 
 
 OWN = ".py@"
-"""In a name: a suite or a system of a user's own, as in `./mine.py@majority`."""
+"""Marks a user's own suite or system in a name, as in `./mine.py@majority`."""
 
 
-def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
-    """Return what has a name, or is in a file of the user's own; UserError lists what has one."""
-    if name in known:
-        return known[name]
+def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
+    """Return the part with a name, or from a user's file; UserError lists the known names."""
+    if name in registry:
+        return registry[name]
     if OWN in name:
         return load_own(name, noun)
     if noun == "suite" and "/" in name:
         return TaskSuite(name)
-    raise no_such(noun, name, sorted(known))
+    raise no_such(noun, name, sorted(registry))
 
 
-def find_grader(known: Mapping[str, Any], name: str) -> Suite[Any]:
-    """Return a suite that grades single replies; UserError for a task that only a run can play."""
-    suite: Suite[Any] = find_named(known, name, "suite")
+def find_grader(registry: Mapping[str, Any], name: str) -> Suite[Any]:
+    """Return a suite that grades single replies; UserError for a task that needs a run."""
+    suite: Suite[Any] = find_named(registry, name, "suite")
     return suite.for_training() if isinstance(suite, TaskSuite) else suite
 
 
 def load_own(name: str, noun: str) -> Any:
-    """Return the suite or the system that FILE.py@NAME names; UserError where there is none."""
+    """Return the suite or system of FILE.py@NAME; UserError if there is none."""
     file, _, attribute = name.rpartition("@")
     spec = spec_from_file_location(Path(file).stem, Path(file).absolute())
     if spec is None or spec.loader is None or not Path(file).is_file():
         raise UserError(f"There is no file {file}: a {noun} of your own is FILE.py@NAME.")
     module = module_from_spec(spec)
-    sys.modules.setdefault(spec.name, module)  # where dataclasses look for it
+    sys.modules.setdefault(spec.name, module)  # dataclasses look it up there
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        said = f"{file} cannot be imported ({type(error).__name__}: {error}): mend it."
-        raise UserError(said) from error
-    found = getattr(module, attribute, None)
-    if noun == "suite" and is_registry_object(found, "task"):
+        problem = f"{file} cannot be imported ({type(error).__name__}: {error}): mend it."
+        raise UserError(problem) from error
+    target = getattr(module, attribute, None)
+    if noun == "suite" and is_registry_object(target, "task"):
         return TaskSuite(f"{Path(file).name}@{attribute}", path=name)
-    if not (isinstance(found, SystemCard) if noun == "system" else hasattr(found, "grade")):
+    if not (isinstance(target, SystemCard) if noun == "system" else hasattr(target, "grade")):
         raise UserError(f"{file} has no {noun} called {attribute!r}.")
-    return found
+    return target
 
 
 def with_own(
-    request: RunRequest, known: Catalogue, given: Sequence[Suite[Any] | SystemCard] = ()
+    request: RunRequest, catalogue: Catalogue, extras: Sequence[Suite[Any] | SystemCard] = ()
 ) -> tuple[RunRequest, Catalogue]:
-    """Return both with a user's own parts: those `given`, and each FILE.py@NAME by its own name."""
+    """Return both with a user's own parts: `extras`, and each FILE.py@NAME under its own name."""
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
-    suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, known)}
-    suites = {name: _with_arguments(one, request.task_args) for name, one in suites.items()}
+    suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
+    suites = {name: _with_arguments(suite, request.task_args) for name, suite in suites.items()}
     cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
-    called, options = {name: one.name for name, one in cards.items()}, request.system_options
+    names, options = {name: card.name for name, card in cards.items()}, request.system_options
     request = replace(
         request,
         suites=tuple(suites[name].name if name in suites else name for name in request.suites),
-        systems=tuple(called.get(name, name) for name in request.systems),
-        system_options={called.get(name, name): one for name, one in options.items()},
+        systems=tuple(names.get(name, name) for name in request.systems),
+        system_options={names.get(name, name): values for name, values in options.items()},
     )
-    parts = {one.name: one for one in (*suites.values(), *cards.values(), *given)}
-    own = {name: one for name, one in parts.items() if isinstance(one, SystemCard)}
-    others = {name: one for name, one in parts.items() if name not in own}
-    every = ChainMap[str, Any](others, cast(Any, known.suites))  # which makes windows when asked
-    systems = ChainMap[str, SystemCard](own, cast(Any, known.systems))
-    return request, replace(known, suites=every, systems=systems)
+    items = {item.name: item for item in (*suites.values(), *cards.values(), *extras)}
+    own_systems = {name: item for name, item in items.items() if isinstance(item, SystemCard)}
+    own_suites = {name: item for name, item in items.items() if name not in own_systems}
+    every = ChainMap[str, Any](own_suites, cast(Any, catalogue.suites))  # lazy: it makes windows
+    systems = ChainMap[str, SystemCard](own_systems, cast(Any, catalogue.systems))
+    return request, replace(catalogue, suites=every, systems=systems)
 
 
-def is_task_name(name: str, known: Catalogue) -> bool:
-    """Say whether a name is that of an Inspect task in a package: `inspect_evals/tau2_airline`."""
-    return "/" in name and OWN not in name and name not in known.suites
+def is_task_name(name: str, catalogue: Catalogue) -> bool:
+    """Return whether a name is an Inspect task's in a package: `inspect_evals/tau2_airline`."""
+    return "/" in name and OWN not in name and name not in catalogue.suites
 
 
 def _with_arguments(suite: Any, arguments: Mapping[str, Any]) -> Any:
@@ -220,12 +220,12 @@ def _with_arguments(suite: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
-    """Return the named suites; UserError for a name that nobody knows."""
+    """Return the requested suites; UserError for an unknown name."""
     return [find_named(catalogue.suites, name, "suite") for name in request.suites]
 
 
 def split_k(system: str) -> tuple[str, str]:
-    """Return the name of a system and what stands behind its `@`; empty where there is none.
+    """Return the name of a system and the text after its `@`; empty if there is none.
 
     >>> split_k("self-consistency@8"), split_k("single:a@b")
     (('self-consistency', '8'), ('single:a@b', ''))
@@ -237,13 +237,13 @@ def split_k(system: str) -> tuple[str, str]:
 
 
 def variants_named(system: str) -> list[str]:
-    """Return the rows that a name stands for: of a worker's variants one each.
+    """Return the rows of a name: one for each listed variant of a worker.
 
     >>> variants_named("single:atlas@low,high")
     ['single:atlas@low', 'single:atlas@high']
     """
-    worker, at, names = system.partition("@")
-    varied = at and system.startswith(f"{SINGLE}:")
+    worker, sign, names = system.partition("@")
+    varied = sign and system.startswith(f"{SINGLE}:")
     return [f"{worker}@{name}" for name in names.split(",")] if varied else [system]
 
 
@@ -253,12 +253,12 @@ def manifest_key(system: str) -> str:
 
 
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
-    """Return the conductor that a system brings along; None for systems that bring none."""
+    """Return a system's own conductor; None if it has none."""
     return catalogue.card(system).methods.conductor(split_k(system)[1])
 
 
 WIDTH = 100
-FROM = "from"  # which package a part is from
+FROM = "from"  # the package of a part
 YES = {True: "yes", False: "no"}
 DESCRIBED = (
     "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
@@ -267,11 +267,11 @@ DESCRIBED = (
 
 
 Shown = tuple[Any, str]
-"""What a listing knows, as `--json` prints it, and the same as a text."""
+"""A listing as `--json` prints it, and the same as a text."""
 
 
 def show_suites(
-    known: Catalogue,
+    catalogue: Catalogue,
     name: str | None,
     sources: Sequence[str] = (),
     cutoffs: Mapping[str, str] = {},
@@ -282,44 +282,44 @@ def show_suites(
     """
     if name is None:
         heads = ("suite", "version", "splits", "box", "dates", FROM)
-        listed, broken = _usable(known.suites)
+        listed, broken = _usable(catalogue.suites)
         rows = [
-            (one.name, one.version, one.splits, one.needs_box, one.dates, known.package(one.name))
-            for one in listed
+            (s.name, s.version, s.splits, s.needs_box, s.dates, catalogue.package(s.name))
+            for s in listed
         ]
         texts = [(*row[:2], "/".join(row[2]), YES[row[3]], *row[4:]) for row in rows]
         text = "\n".join((columns(heads, texts), "", DESCRIBED, *broken))
         return records(heads, rows), text
-    suite: Suite[Any] = find_named(known.suites, name, "suite")
-    facts = [*_suite_facts(suite), *(("source", one) for one in sources)]
+    suite: Suite[Any] = find_named(catalogue.suites, name, "suite")
+    facts = [*_suite_facts(suite), *(("source", source) for source in sources)]
     facts += zip(("models", "", ""), cutoff_lines(suite.dates, cutoffs), strict=False)
-    return _sheet(name, [*facts, (FROM, known.package(name))], suite.card.about)
+    return _sheet(name, [*facts, (FROM, catalogue.package(name))], suite.card.about)
 
 
-def _usable(parts: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """Return the parts that can be had, and a sentence on each of the others."""
+def _usable(registry: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+    """Return the parts that can be loaded, and an error for each of the others."""
     usable, broken = list[Any](), list[str]()
-    for name in parts:
+    for name in registry:
         try:
-            usable.append(parts[name])
+            usable.append(registry[name])
         except UserError as error:
             broken.append(str(error))
     return usable, broken
 
 
 def _sheet(name: str, facts: Collection[tuple[str, str]], about: str) -> Shown:
-    """Return facts under a name, a label and a text each, and a paragraph below them."""
-    known: dict[str, list[str]] = {}
+    """Return a name, facts (label and text), and a paragraph below them."""
+    by_label: dict[str, list[str]] = {}
     above = ""
     for label, text in facts:
         above = label or above
-        known.setdefault(above, []).append(text)
+        by_label.setdefault(above, []).append(text)
     hanging: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     hanging["subsequent_indent"] = " " * 15
     width = min(terminal_width() or WIDTH, WIDTH)
     lines = (fill(text, width, initial_indent=f"  {label:<13}", **hanging) for label, text in facts)
     text = "\n".join((name, *lines, "", fill(about, width)))
-    return {"name": name, **known, "about": about}, text
+    return {"name": name, **by_label, "about": about}, text
 
 
 def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
@@ -345,12 +345,12 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
     yield "prompts", ", ".join(prompts)
     yield "epochs", str(usual_epochs(suite))
     yield "box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"
-    said = "yes" if suite.publishable else "no: its text stays in no report or export"
-    yield "publishable", said
+    answer = "yes" if suite.publishable else "no: its text stays in no report or export"
+    yield "publishable", answer
 
 
 def show_workers(spec: PoolSpec, book: Book) -> Shown:
-    """Return a pool's workers with what identifies and what prices them."""
+    """Return a pool's workers with their models, prices and settings."""
     rows = [
         (
             *(slot.name, slot.model, _price(slot, book), _thousands(slot, book)),
@@ -384,8 +384,8 @@ def _price(slot: WorkerSpec, book: Book) -> str:
     price = book.price(slot.price_ref)
     if price is None:
         return "unpriced"
-    said = {"carried-back": " (carried back)", "built in": " (built in)"}
-    return f"{price.input}, {price.output}{said.get(book.evidence(slot.price_ref), '')}"
+    notes = {"carried-back": " (carried back)", "built in": " (built in)"}
+    return f"{price.input}, {price.output}{notes.get(book.evidence(slot.price_ref), '')}"
 
 
 def _thousands(slot: WorkerSpec, book: Book) -> str:
@@ -416,32 +416,33 @@ TOOLS: Mapping[Acts, str] = {
     "no": "answers in words only",
 }
 POOLS = (1, 7)
-"""Sizes of pool for which expected calls are spelled out: the least, and the Conductor paper's."""
+"""Pool sizes for which expected calls are listed: the smallest, and the Conductor paper's."""
 
 
-def show_systems(known: Catalogue, name: str | None) -> Shown:
+def show_systems(catalogue: Catalogue, name: str | None) -> Shown:
     """Return the list of systems, or the manifest of one; UserError for an unknown name."""
     if name is None:
-        return _listed(known)
+        return _listed(catalogue)
     key = manifest_key(name)
-    card: SystemCard = find_named(known.systems, key if key in known.systems else name, "system")
-    options = replace(known, systems={card.name: card}).options(card.name).values()
-    shown = (f"{x.name}{'' if x.default is x.empty else f'={x.default}'}" for x in options)
-    facts = [*_facts(card), ("options", ", ".join(shown) or "none")]
-    return _sheet(card.name, [*facts, (FROM, known.package(card.name))], card.summary)
+    card_name = key if key in catalogue.systems else name
+    card: SystemCard = find_named(catalogue.systems, card_name, "system")
+    options = replace(catalogue, systems={card.name: card}).options(card.name).values()
+    texts = (f"{x.name}{'' if x.default is x.empty else f'={x.default}'}" for x in options)
+    facts = [*_facts(card), ("options", ", ".join(texts) or "none")]
+    return _sheet(card.name, [*facts, (FROM, catalogue.package(card.name))], card.summary)
 
 
-def _listed(known: Catalogue) -> Shown:
-    cards, broken = _usable(known.systems)
+def _listed(catalogue: Catalogue) -> Shown:
+    cards, broken = _usable(catalogue.systems)
     ranked = sorted(cards, key=lambda card: get_args(Group).index(card.group))
     heads = ("system", "calls", FROM, "what it does")
     first_words = [re.split("[,;:]", card.calls.words)[0].strip() for card in ranked]
     rows = [
-        (card.name, calls, known.package(card.name), card.summary)
+        (card.name, calls, catalogue.package(card.name), card.summary)
         for card, calls in zip(ranked, first_words, strict=True)
     ]
-    first, *lines = folded((heads, *rows), indent=2)
-    listed = [f"  {line}" for line in first]
+    head, *lines = folded((heads, *rows), indent=2)
+    listed = [f"  {line}" for line in head]
     pairs = zip(ranked, lines, strict=True)
     for group, members in groupby(pairs, key=lambda pair: pair[0].group):
         listed += ["", group, *(f"  {line}" for _, lines in members for line in lines)]
@@ -454,8 +455,8 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield "solver", manifest.solver
     yield "source", manifest.source
     yield "calls", manifest.calls.words
-    if (said := _expected(manifest.calls)) != manifest.calls.words:
-        yield "", said
+    if (expected := _expected(manifest.calls)) != manifest.calls.words:
+        yield "", expected
     count, none = len(manifest.prompts), "none of its own: workers get the question alone"
     yield "prompts", f"{count}, sha256 {manifest.prompt_sha256}" if count else none
     if "best worker" in manifest.traits:
@@ -467,7 +468,7 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     )
     ways += ["by trying on a train split"] if manifest.explores else []
     yield "learns", " and ".join(ways) or "nothing"
-    yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
+    yield "needs", "; ".join(NEEDS[need] for need in sorted(manifest.needs)) or "workers only"
     yield "tools", TOOLS[manifest.acts]
     within = f"answers with {manifest.spent}" if manifest.fits_budgets else "cannot answer within"
     yield "equal budget", within
@@ -493,5 +494,5 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
 def _expected(calls: Calls) -> str:
     if calls.expected is None:
         return "cannot be said beforehand, so the audit does not check them"
-    one, seven = (format_range(calls.span(n, {})) for n in POOLS)
-    return one if one == seven else f"{one} with one worker, {seven} with seven"
+    single, seven = (format_range(calls.span(n, {})) for n in POOLS)
+    return single if single == seven else f"{single} with one worker, {seven} with seven"

@@ -1,4 +1,4 @@
-"""A drill: each worker of a live pool is put one short question, before a run relies on it."""
+"""A drill: asks each worker of a live pool one short question before a run relies on it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from podium.harness.shutdown import cancellable, graceful_shutdown
 from podium.harness.text import pluralise
 
 PROMPT = "Say OK."
-TOKENS = 16  # of a reply: the fewest that every provider takes (OpenAI's responses API)
+TOKENS = 16  # max_tokens: the lowest that every provider accepts (OpenAI's responses API)
 PATIENCE_S = 60.0
 REASONING = ("reasoning_effort", "reasoning_tokens", "reasoning_enabled", "effort")
-"""Settings of how much a worker thinks, in its config or its provider's arguments."""
+"""Settings of a worker's reasoning, in its config or its provider's arguments."""
 
 GONE = ("not found", "not_found", "does not exist", "not a valid model", "unknown model", "retired")
 THINKS = ("reason", "effort", "think")
-"""Words of providers' errors: that there is no such model, and that thinking is not asked so."""
+"""Words of providers' errors: the model does not exist; the reasoning settings are wrong."""
 
 SETTINGS = "refuses its settings: change them in the pool file."
 MEANINGS: Mapping[int | None, str] = {
@@ -45,48 +45,48 @@ MEANINGS: Mapping[int | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Drilled:
-    """What one worker's answer has shown."""
+    """The findings from one worker's answer."""
 
     name: str
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     usd: Decimal | None
-    """What it cost; None where nobody knows."""
+    """Its cost; None if unknown."""
     at_most: Decimal | None
-    """None where nothing bounds it."""
+    """Its maximum cost; None if it has no bound."""
 
 
 def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
-    """Return the slots that can be asked and paid for; UserError where none is, or none is live."""
+    """Return the slots that can be asked and priced; UserError if there are none, or not live."""
     if spec.label != "live":
         raise UserError(
             f"A drill asks real providers, and pool {spec.name!r} is labelled {spec.label!r}: name "
             "a live pool, or leave --drill out."
         )
-    found = [slot for slot in spec.slots if not slot_problems(slot, spec, book)]
-    if not found:
+    slots = [slot for slot in spec.slots if not slot_problems(slot, spec, book)]
+    if not slots:
         raise UserError(
             f"No worker of pool {spec.name!r} can be asked yet: mend what podium doctor names "
             "without --drill, then drill."
         )
-    return found
+    return slots
 
 
 def drill_price(slots: Sequence[WorkerSpec], book: Book) -> str:
-    """Return what a drill can cost, in a sentence."""
+    """Return the maximum cost of a drill, in a sentence."""
     bounds = {slot.name: _at_most(slot, book) for slot in slots}
     free = [name for name, bound in bounds.items() if bound is None]
     total = sum((bound for bound in bounds.values() if bound is not None), Decimal(0))
-    said = f"A drill puts one question to {pluralise(len(slots), 'model')}: at most ${total:.6f}"
+    text = f"A drill puts one question to {pluralise(len(slots), 'model')}: at most ${total:.6f}"
     open_ = f", but for {', '.join(free)}, whose calls nothing bounds" if free else ""
-    return f"{said} by book {book.name!r}{open_}; HTTP retries of a provider's client come on top."
+    return f"{text} by book {book.name!r}{open_}; HTTP retries of a provider's client come on top."
 
 
 def drill(
     spec: PoolSpec, book: Book, slots: Sequence[WorkerSpec], patience_s: float = PATIENCE_S
 ) -> list[Drilled]:
-    """Ask every slot once, side by side, and return what was found, in their order."""
-    found: dict[str, Drilled] = {}
+    """Ask every slot once, in parallel, and return the findings, in the order of the slots."""
+    drilled: dict[str, Drilled] = {}
 
     async def each() -> None:
         models = {slot.name: slot_model(_shortened(slot)) for slot in slots}
@@ -96,26 +96,26 @@ def drill(
                 tasks.start_soon(one, pool, slot)
 
     async def one(pool: Pool, slot: WorkerSpec) -> None:
-        found[slot.name] = await _drilled(pool, slot, book, patience_s)
+        drilled[slot.name] = await _drilled(pool, slot, book, patience_s)
 
     with graceful_shutdown(), cancellable():
         anyio.run(each)
-    return [found[slot.name] for slot in slots]
+    return [drilled[slot.name] for slot in slots]
 
 
 def drill_total(drilled: Sequence[Drilled]) -> str:
-    """Return what a drill has cost, in a sentence."""
-    spent = sum((one.usd for one in drilled if one.usd is not None), Decimal(0))
-    asked = f"Drill: {pluralise(len(drilled), 'model')} asked once, ${spent:.6f} spent"
-    open_ = [one for one in drilled if one.usd is None]
-    some = (f"{one.name} (at most ${one.at_most:.6f})" for one in open_ if one.at_most is not None)
-    none = (f"{one.name} (nobody knows)" for one in open_ if one.at_most is None)
+    """Return the cost of a drill, in a sentence."""
+    spent = sum((row.usd for row in drilled if row.usd is not None), Decimal(0))
+    sentence = f"Drill: {pluralise(len(drilled), 'model')} asked once, ${spent:.6f} spent"
+    open_ = [row for row in drilled if row.usd is None]
+    some = (f"{row.name} (at most ${row.at_most:.6f})" for row in open_ if row.at_most is not None)
+    none = (f"{row.name} (nobody knows)" for row in open_ if row.at_most is None)
     unknown = [*some, *none]
-    return f"{asked}; and by {', '.join(unknown)}." if unknown else f"{asked}."
+    return f"{sentence}; and by {', '.join(unknown)}." if unknown else f"{sentence}."
 
 
 def _shortened(slot: WorkerSpec) -> WorkerSpec:
-    """Return a slot with its own settings, but for a short reply, one try and no cache."""
+    """Return a slot with its own settings except for a short reply, one try and no cache."""
     changes = {"max_tokens": _tokens(slot), "max_retries": 0, "cache": None, "cache_prompt": None}
     return slot.model_copy(update={"config": slot.config.model_copy(update=changes)})
 
@@ -133,20 +133,20 @@ def _at_most(slot: WorkerSpec, book: Book) -> Decimal | None:
 
 async def _drilled(pool: Pool, slot: WorkerSpec, book: Book, patience_s: float) -> Drilled:
     at_most = _at_most(slot, book)
-    who = f"Worker {slot.name!r} ({slot.model})"
+    name = f"Worker {slot.name!r} ({slot.model})"
     try:
         with anyio.fail_after(patience_s):
             output, reply = await pool.relay(
                 slot.name, [ChatMessageUser(content=PROMPT)], "drill", NOTHING
             )
     except TimeoutError:
-        said = f"{who} has given no answer in {patience_s:g} seconds: try again, or take another."
-        return Drilled(slot.name, (said,), (), None, at_most)
+        text = f"{name} has given no answer in {patience_s:g} seconds: try again, or take another."
+        return Drilled(slot.name, (text,), (), None, at_most)
     except WorkerError as error:
         _, status = kind_and_status(error.__cause__ or error)
-        said = f"{who} {_refusal(slot, status, str(error))}"
+        text = f"{name} {_refusal(slot, status, str(error))}"
         usd = Decimal(0) if billable_failure(status) == "no" else None
-        return Drilled(slot.name, (said,), (), usd, at_most)
+        return Drilled(slot.name, (text,), (), usd, at_most)
     usd = None
     price = book.price(slot.price_ref)
     if reply.usage is not None and price is not None:
@@ -154,24 +154,24 @@ async def _drilled(pool: Pool, slot: WorkerSpec, book: Book, patience_s: float) 
     problems, notes = _usage_findings(slot, reply)
     if output.model and output.model not in slot.model:
         notes.append(f"{slot.name} was answered by {output.model}.")
-    return Drilled(slot.name, tuple(f"{who} {one}" for one in problems), tuple(notes), usd, at_most)
+    return Drilled(slot.name, tuple(f"{name} {p}" for p in problems), tuple(notes), usd, at_most)
 
 
 def _refusal(slot: WorkerSpec, status: int | None, error: str) -> str:
-    """Return what a failure means, with the fix, and the provider's own first line."""
-    told = error.partition(" gave no reply: ")[2] or error
-    return f"{_meaning(slot, status, told.lower())} ({' '.join(told.split())[:300]})"
+    """Return the meaning of a failure, with the fix, and the start of the provider's message."""
+    message = error.partition(" gave no reply: ")[2] or error
+    return f"{_meaning(slot, status, message.lower())} ({' '.join(message.split())[:300]})"
 
 
-def _meaning(slot: WorkerSpec, status: int | None, told: str) -> str:
+def _meaning(slot: WorkerSpec, status: int | None, message: str) -> str:
     refused, thinks = status in (400, 422), _reasoning(slot)
-    if "does not answer /responses" in told:
+    if "does not answer /responses" in message:
         return "has a server of another dialect: name it openai-api/NAME/MODEL."
-    if status == 404 or (refused and any(word in told for word in GONE)):
-        ended = ended_day(slot.price_ref)
-        when = f"ended on {ended}" if ended else "is unknown to its provider, or ended"
+    if status == 404 or (refused and any(word in message for word in GONE)):
+        end_day = ended_day(slot.price_ref)
+        when = f"ended on {end_day}" if end_day else "is unknown to its provider, or ended"
         return f"cannot be asked: its id {when}; name another model."
-    if refused and thinks and any(word in told for word in THINKS):
+    if refused and thinks and any(word in message for word in THINKS):
         return f"refuses its reasoning settings ({thinks}): change them in the pool file."
     if status is not None and status >= 500:
         return f"is out of order, with status {status}: try again later."
@@ -179,9 +179,9 @@ def _meaning(slot: WorkerSpec, status: int | None, told: str) -> str:
 
 
 def _reasoning(slot: WorkerSpec) -> str:
-    """Return a slot's settings of how much it thinks, as the pool file spells them."""
-    named: Mapping[str, Any] = {**slot.config.model_dump(exclude_none=True), **slot.args}
-    return ", ".join(f"{name} = {named[name]}" for name in REASONING if name in named)
+    """Return a slot's reasoning settings as the pool file spells them."""
+    settings: Mapping[str, Any] = {**slot.config.model_dump(exclude_none=True), **slot.args}
+    return ", ".join(f"{name} = {settings[name]}" for name in REASONING if name in settings)
 
 
 def _usage_findings(slot: WorkerSpec, reply: Reply) -> tuple[list[str], list[str]]:

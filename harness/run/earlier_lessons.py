@@ -1,8 +1,8 @@
-"""What an earlier run's single workers showed on train questions, taken over into a new run.
+"""Reuses an earlier run's answers of single workers to train questions in a new run.
 
-Who was asked there with the same settings, at the same prices, by the same grader is not asked
-again (`podium run --profile DIR`): logs and journals are copied, so that a run's directory holds
-all it was learnt from. A pool with a worker more measures that one alone.
+A worker with the same settings, prices and grader is not asked again (`podium run --profile DIR`):
+logs and journals are copied, so that a run's directory has all that its systems learnt from. If a
+pool has one worker more, only that one is measured.
 """
 
 import shutil
@@ -31,7 +31,7 @@ Answers = Mapping[tuple[str, str], Sequence[SystemRun]]
 
 
 def earlier_answers(job: Job) -> Answers:
-    """Return what is taken over, or would be; UserError for a run of which nothing can be."""
+    """Return the answers that are, or will be, reused; UserError if a run has none to reuse."""
     there = job.request.log_dir / SELECTION / EARLIER
     if there.is_dir():
         return _by_worker(job, lessons_in(there))
@@ -47,38 +47,38 @@ def earlier_answers(job: Job) -> Answers:
         raise UserError(NO_LESSONS.format(f"--profile {folder}"))
     runs = lessons_in(folder / SELECTION)
     suites = job.catalogue.suites
-    named = {run.facts.suite for run in runs} & suites.keys()
-    refuse_older_graders(folder, runs, {name: suites[name].version for name in named})
+    names = {run.facts.suite for run in runs} & suites.keys()
+    refuse_older_graders(folder, runs, {name: suites[name].version for name in names})
     if answers := _by_worker(job, runs):
         return answers
-    known = ", ".join(sorted({worker_of(run) for run in runs}))
+    workers = ", ".join(sorted({worker_of(run) for run in runs}))
     raise UserError(
         f"--profile {folder}: no worker of pool {job.spec.name!r} was asked there with the same "
-        f"settings, prices and prompts (it has {known}). Leave --profile out: they are measured."
+        f"settings, prices and prompts (it has {workers}). Leave --profile out: they are measured."
     )
 
 
 def take_over(job: Job) -> None:
-    """Copy what is taken over into the run's directory, once."""
+    """Copy the reused answers into the run's directory, once."""
     there = job.request.log_dir / SELECTION / EARLIER
     if job.request.profile is None or there.is_dir():
         return
     answers = earlier_answers(job)
     for suite, worker in answers:
         task = task_name(suite, f"{SINGLE}:{worker}", SELECTION)
-        old, new = (folder_of(at, task) for at in (job.request.profile, job.request.log_dir))
+        old, new = (folder_of(path, task) for path in (job.request.profile, job.request.log_dir))
         if old.is_dir():
             shutil.copytree(old, new, dirs_exist_ok=True)
-    part = job.request.log_dir / f"{EARLIER}.part"
-    part.mkdir(exist_ok=True)
+    partial = job.request.log_dir / f"{EARLIER}.part"
+    partial.mkdir(exist_ok=True)
     for path in {path for runs in answers.values() for run in runs for path in run.paths}:
-        shutil.copy2(path, part)
+        shutil.copy2(path, partial)
     there.parent.mkdir(exist_ok=True)
-    part.rename(there)  # whole, or not there
+    partial.rename(there)  # atomic
 
 
 def answered(answers: Answers, suite: str) -> Mapping[str, frozenset[str]]:
-    """Return the questions of a suite that each worker which is taken over has answered."""
+    """Return the questions of a suite that each worker with reused answers has answered."""
     return {
         worker: frozenset(attempt.question for run in runs for attempt in run.attempts)
         for (name, worker), runs in answers.items()
@@ -87,7 +87,7 @@ def answered(answers: Answers, suite: str) -> Mapping[str, frozenset[str]]:
 
 
 def _by_worker(job: Job, runs: Sequence[SystemRun]) -> Answers:
-    """Return the logs of workers that this run would ask alike."""
+    """Return the logs of workers that this run would ask in the same way."""
     answers: dict[tuple[str, str], list[SystemRun]] = {}
     for run in runs:
         if _is_alike(job, run):

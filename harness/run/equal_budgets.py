@@ -1,4 +1,4 @@
-"""Who can answer within an equal budget, and what keeps a budget from holding: before any call."""
+"""Which systems can answer within an equal budget, and why it may not hold: before any call."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,10 +17,9 @@ UNFIT = "its calls are not ours to refuse, or it is matched with what another co
 
 
 def by_size(request: RunRequest) -> list[RunRequest]:
-    """Return a request for each size of its budget, each with a directory of its own.
+    """Return a request for each size of its budget, each with a separate directory.
 
-    They share draws, and `max_usd` is for all of them. Raises `UserError` if the directory holds a
-    run itself.
+    They share draws and `max_usd`. Raises `UserError` if the directory itself has a run.
     """
     budgets = equal_budgets(request.equal) if request.equal else ()
     if len(budgets) < 2:
@@ -35,19 +34,19 @@ def by_size(request: RunRequest) -> list[RunRequest]:
 
 
 def most_calls_of(job: Job) -> int | None:
-    """Return how many calls a question may take; None without a budget in calls."""
+    """Return the maximum calls of a question; None without a budget in calls."""
     budget = single_budget(job.experiment.equal)
     return int(budget.limit) if budget and budget.unit == "calls" else None
 
 
 def fitting_systems(job: Job, systems: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the systems that can answer within the job's budget, and a line for each other."""
+    """Return the systems that can answer within the job's budget, and why the others cannot."""
     budget = single_budget(job.experiment.equal)
     if budget is None:
         return [*systems], []
-    whys = {name: _why_unfit(job, name, budget) for name in systems}
-    fitting = [name for name, why in whys.items() if not why]
-    return fitting, [f"{name}: {why} ({budget})." for name, why in whys.items() if why]
+    reasons = {name: _why_unfit(job, name, budget) for name in systems}
+    fitting = [name for name, reason in reasons.items() if not reason]
+    return fitting, [f"{name}: {reason} ({budget})." for name, reason in reasons.items() if reason]
 
 
 def _why_unfit(job: Job, name: str, budget: EqualBudget) -> str:
@@ -77,17 +76,17 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
     asks = any("conductor" in job.catalogue.card(name).needs for name in systems)
     slots = [*job.spec.workers, *([job.spec.conductor] if asks and job.spec.conductor else [])]
     least = {slot.name: _least(job, budget, slot) for slot in slots}
-    for name in (name for name, most in least.items() if most is None):
+    for name in (name for name, bound in least.items() if bound is None):
         lacks = "max_tokens" if budget.unit == "tokens" else "max_tokens and a price"
         yield f"{name!r} needs {lacks} for {budget} to hold: set them in the pool file."
-    known = [most for most in least.values() if most is not None]
-    if known and min(known) > budget.limit:
+    bounds = [bound for bound in least.values() if bound is not None]
+    if bounds and min(bounds) > budget.limit:
         yield (
-            f"No call fits in {budget}: the smallest can take {min(known):f} {budget.unit}. Raise "
+            f"No call fits in {budget}: the smallest can take {min(bounds):f} {budget.unit}. Raise "
             "the budget, or set a smaller max_tokens for the workers."
         )
 
 
 def _least(job: Job, budget: EqualBudget, slot: WorkerSpec) -> Decimal | None:
-    """Return the most that the shortest call of a worker can take; None if nothing bounds it."""
+    """Return the maximum of a worker's shortest call, in budget units; None if it has no bound."""
     return budget.most(0, slot_max_tokens(slot), job.book.price(slot.price_ref))

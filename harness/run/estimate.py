@@ -1,7 +1,7 @@
-"""`podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
+"""`podium run --dry-run`: estimates the calls and cost of a run, without any call or file.
 
-Expected is what past answers of the same system took, else its plan at what its workers' past calls
-took, else unknown. It refuses what `podium run` would, keys, servers and sandboxes apart.
+Expected: from past answers of the system, else its plan and its workers' past calls, else unknown.
+It refuses what `podium run` would, except for missing keys, servers and sandboxes.
 """
 
 import re
@@ -51,7 +51,7 @@ TRAINING = "training"
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """Pairs to ask, by one entry; several are alternatives, and nobody knows which."""
+    """Pairs to ask, by one entry; several entries are alternatives, of which one will run."""
 
     suite: Suite[Any]
     title: str
@@ -59,13 +59,13 @@ class PendingWork:
     entries: tuple[Entry, ...]
     purpose: str = "eval"
     budget: int | None = None
-    """Worker calls, of tries that are not known beforehand; `pairs` are some of their questions."""
+    """Worker calls of tries that cannot be planned; `pairs` are some of their questions."""
     steps: int | None = None
-    """The most worker calls of a question, of a system that has not learnt yet what it will ask."""
+    """Maximum worker calls of a question, for a system that is not trained yet."""
 
 
 def pending_work(job: Job) -> Iterator[PendingWork]:
-    """Yield what is to be asked: every entry that is there, then new ones, as a run makes them."""
+    """Yield the work of a run, in its order: stored entries first, then new ones."""
     for row in {row.name: row for row in job.experiment.entries}.values():
         if row.suite in job.experiment.suite_versions:
             yield _entry_work(job, job.catalogue.suites[row.suite], (row,))
@@ -83,62 +83,62 @@ def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
         card = job.catalogue.card(system)
         if card.explores and taught:
             yield _training(FitTask(job, suite, system, taught))
-        given = system == BEST_SINGLE or (choosing and entries.is_given_best(job, system))
-        workers = job.spec.names if given else ()
+        needs_best = system == BEST_SINGLE or (choosing and entries.is_given_best(job, system))
+        workers = job.spec.names if needs_best else ()
         best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
-        choices = tuple(entries.new_entry(job, suite, system, one) for one in best)
-        made = _entry_work(job, suite, choices)
+        choices = tuple(entries.new_entry(job, suite, system, arguments) for arguments in best)
+        work = _entry_work(job, suite, choices)
         if card.learns and (span := card.calls.span(len(job.spec.names), choices[0].args)):
-            made = replace(made, steps=span[1])
-        yield made
-    late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)
+            work = replace(work, steps=span[1])
+        yield work
+    late = (name == BEST_SINGLE or entries.is_deferred(name, job) for name in systems)
     if taught is None and any(late):
         rows = job.experiment.entries
-        known = {*systems, *(row.system for row in rows if row.suite == suite.name)}
-        alone = (row for row in lessons.single_entries(job, suite) if row.system not in known)
-        for row in alone:  # the best of whom is chosen in hindsight
+        names = {*systems, *(row.system for row in rows if row.suite == suite.name)}
+        alone = (row for row in lessons.single_entries(job, suite) if row.system not in names)
+        for row in alone:  # single workers, of which a run chooses the best in hindsight
             yield _entry_work(job, suite, (row,))
 
 
 def _entry_work(job: Job, suite: Suite[Any], rows: tuple[Entry, ...]) -> PendingWork:
-    done = answered_pairs(job.request.log_dir).get(rows[0].name, frozenset())
+    answered = answered_pairs(job.request.log_dir).get(rows[0].name, frozenset())
     pairs = tuple(
-        (at_epoch(suite, one, epoch).sealed(), epoch)
+        (at_epoch(suite, question, epoch).sealed(), epoch)
         for epoch in range(1, job.experiment.epochs[suite.name] + 1)
-        for one in job.questions(suite)
-        if (one.id, epoch) not in done
+        for question in job.questions(suite)
+        if (question.id, epoch) not in answered
     )
     return PendingWork(suite, rows[0].system, pairs, rows)
 
 
 def _choice(job: Job, taught: TrainingQuestions) -> Iterator[PendingWork]:
-    done = answered_pairs(job.request.log_dir / SELECTION)
+    answered = answered_pairs(job.request.log_dir / SELECTION)
     earlier = earlier_answers(job)
     asked_alone = lessons.asked_alone(job, taught, earlier)
     for suite in taught.suites:
         questions = asked_alone[suite.name]
         ids = [question.id for question in questions]
         for row in lessons.left_to_ask(job, suite, ids, earlier):
-            asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
-            pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
+            answered_ids = answered.get(task_name(suite.name, row.system, SELECTION), frozenset())
+            pairs = tuple((q.sealed(), 1) for q in questions if (q.id, 1) not in answered_ids)
             yield PendingWork(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)
 
 
 def _training(task: FitTask) -> PendingWork:
-    """Return the tries by which a system will learn: their number is known, and no more."""
+    """Return the tries by which a system will learn; only their number is known."""
     entries.refuse_untriable(task)
-    left = max(0, task.given.calls - task.spent)
-    pairs = tuple((question, 1) for question in task.given.questions[:left])
-    made = task.job.entry(task.suite, task.system, {})
-    return PendingWork(task.suite, f"{TRAINING} {task.system}", pairs, (made,), SELECTION, left)
+    calls = max(0, task.given.calls - task.spent)
+    pairs = tuple((question, 1) for question in task.given.questions[:calls])
+    entry = task.job.entry(task.suite, task.system, {})
+    return PendingWork(task.suite, f"{TRAINING} {task.system}", pairs, (entry,), SELECTION, calls)
 
 
-FirstCall = tuple[Decimal, str]  # what a call that a question begins with can cost, and whose it is
+FirstCall = tuple[Decimal, str]  # maximum dollars of a question's first call, and its worker
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateLine:
-    """One suite and system; dollars are None where they are unknown."""
+    """One suite and system; unknown dollars are None."""
 
     suite: str
     system: str
@@ -146,14 +146,14 @@ class EstimateLine:
     expected: CallTotals = NO_CALLS
     most: CallTotals = NO_CALLS
     basis: str = "nothing left"
-    dearest: Decimal | None = Decimal(0)  # what one question can cost at most, without a judge
+    dearest: Decimal | None = Decimal(0)  # maximum cost of one question, without a judge
     first: FirstCall | None = None
-    """The cheapest call that it may begin with; None where nothing bounds one."""
+    """The cheapest possible first call of a question; None if any of them has no bound."""
     judges: bool = False
 
     @property
     def one(self) -> Decimal | None:
-        """What one question is expected to cost; where that is not known, at most."""
+        """The expected cost of one question; if that is unknown, its maximum."""
         usd = self.most.usd if self.expected.usd is None else self.expected.usd
         return None if usd is None else usd / self.left
 
@@ -163,11 +163,11 @@ PLANNED = "its plan, at its workers' past calls"
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run will take."""
+    """The estimate of a run."""
 
     lines: tuple[EstimateLine, ...]
     unknown: tuple[str, ...]
-    already: Decimal  # dollars that earlier attempts of the experiment have spent
+    already: Decimal  # dollars spent by earlier attempts of the experiment
     label: str
     book: str
     batched: bool = False  # whether some are asked in batches
@@ -185,22 +185,22 @@ class Estimate:
 
 
 def learning_text(job: Job) -> str:
-    """Return what learning takes before the questions of a run; empty if nothing is learnt."""
-    found = estimate(job, purpose=SELECTION)
-    calls = int(found.most.calls)
+    """Return a sentence on the calls and cost of learning; empty if nothing is learnt."""
+    learning = estimate(job, purpose=SELECTION)
+    calls = int(learning.most.calls)
     if not calls:
         return ""
-    teachers = (one.name for suite in job.suites for one in lessons.training_suites(job, suite))
+    teachers = (train.name for suite in job.suites for train in lessons.training_suites(job, suite))
     suites = ", ".join(dict.fromkeys(teachers))
-    usd = found.most.usd
+    usd = learning.most.usd
     bound = "dollars that nothing bounds" if usd is None else f"at most ${usd:.2f} at list prices"
     return f"Learning on {suites}: {calls:,} calls, {bound}."
 
 
 def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate:
-    """Return what a job will take, or its part for one purpose.
+    """Return the estimate of a job, or of its work for one purpose.
 
-    UserError where `podium run` would refuse it.
+    Raises UserError if `podium run` would refuse the job.
     """
     request = job.request
     for folder in like:
@@ -238,17 +238,17 @@ def duration_text(found: Estimate) -> str:
 
 
 SAMPLE = 20
-"""Questions by which the cost of one is told: as many shards as there are need no more."""
+"""Questions from which the cost of one is estimated; enough to size shards."""
 
 
 def cost_of_one(job: Job, row: Entry, ids: Sequence[str]) -> float | None:
-    """Return the list dollars that an entry's question is expected to take, if that is known."""
+    """Return the expected list price of one of an entry's questions, in dollars, if known."""
     few = replace(row, questions=tuple(ids[:SAMPLE]))
-    asked = replace(job, experiment=replace(job.experiment, entries=(few,)))
-    work = _entry_work(asked, job.catalogue.suites[row.suite], (few,))
+    small = replace(job, experiment=replace(job.experiment, entries=(few,)))
+    work = _entry_work(small, job.catalogue.suites[row.suite], (few,))
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
     past = read_past([job.request.log_dir], spec, job.book)
-    usd = _line(asked, work, Estimator(spec, job.book, past, row.suite)).one if work.pairs else None
+    usd = _line(small, work, Estimator(spec, job.book, past, row.suite)).one if work.pairs else None
     return None if usd is None else float(usd)
 
 
@@ -257,31 +257,31 @@ def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
     if not work.pairs:
         return EstimateLine(suite, title, 0)
     options = _options(job, work, estimator)
-    left, basis = len(options[0].most), options[0].basis
-    firsts = [one.first for one in options if one.first is not None]
+    remaining, basis = len(options[0].most), options[0].basis
+    firsts = [option.first for option in options if option.first is not None]
     if len(options) > 1:
         basis = f"mean and dearest of {len(options)} workers; {basis}"
-    expected = mean_of([one.expected for one in options])
+    expected = mean_of([option.expected for option in options])
     if past := estimator.past.of_system(suite, title):
-        expected = mean_of(past).times(left)
+        expected = mean_of(past).times(remaining)
         basis = f"{len(past)} past answers of the same system"
         if work.steps is not None:
             basis = f"{pluralise(len(past), 'past answer')} of the same system; not trained yet"
     return EstimateLine(
         suite,
         title,
-        left,
+        remaining,
         expected,
-        max((sum(one.most, NO_CALLS) for one in options), key=by_cost),
+        max((sum(option.most, NO_CALLS) for option in options), key=by_cost),
         basis,
-        dearest=max((take for one in options for take in one.most), key=by_cost).usd,
+        dearest=max((take for option in options for take in option.most), key=by_cost).usd,
         first=min(firsts) if len(firsts) == len(options) else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """What an entry takes, and how that is known."""
+    """The estimate of one entry, and its basis."""
 
     expected: CallTotals  # all questions together
     most: tuple[CallTotals, ...]  # each question, at most
@@ -290,33 +290,33 @@ class _Option:
 
 
 def _options(job: Job, work: PendingWork, estimator: Estimator) -> list[_Option]:
-    """Return what each of the entries takes, of which nobody knows which it will be."""
+    """Return one estimate per alternative entry."""
     if work.budget is not None:
         return [_by_budget(work, work.budget, estimator)]
     if work.steps is None:
         return [_option(job, row, work, estimator) for row in work.entries]
-    most = (_chain(work.steps, work, estimator),) * len(work.pairs)
+    maxima = (_chain(work.steps, work, estimator),) * len(work.pairs)
     basis = f"not trained yet; at most {pluralise(work.steps, 'call')} a question"
-    return [_Option(UNKNOWN_CALL.times(work.steps * len(most)), most, basis)]
+    return [_Option(UNKNOWN_CALL.times(work.steps * len(maxima)), maxima, basis)]
 
 
 def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
-    """Return what tries to learn by take: at most, each call reads four replies."""
-    before = _chain(MAX_STEPS - 1, work, estimator).times(-1)
-    one = _chain(MAX_STEPS, work, estimator) + before
+    """Return the estimate of training tries: at most, each call reads four replies."""
+    shorter = _chain(MAX_STEPS - 1, work, estimator).times(-1)
+    call = _chain(MAX_STEPS, work, estimator) + shorter
     names = estimator.spec.names
-    found = [estimator.past.of_worker(work.suite.name, name) for name in names]
-    known = [past.per(past.calls) for past in found if past is not None]
+    totals = [estimator.past.of_worker(work.suite.name, name) for name in names]
+    per_call = [past.per(past.calls) for past in totals if past is not None]
     expected, basis = UNKNOWN_CALL, "its budget of worker calls"
-    if len(known) == len(names):
-        expected, basis = mean_of(known), "its budget, at its workers' mean past call"
+    if len(per_call) == len(names):
+        expected, basis = mean_of(per_call), "its budget, at its workers' mean past call"
     basis = f"{basis}; at most: each reads four replies"
-    return _Option(expected.times(calls), (one,) * calls, basis)
+    return _Option(expected.times(calls), (call,) * calls, basis)
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the most that so many calls take, each reading all before it, of the longest text."""
-    size = max(len(one.text.encode()) for one, _ in work.pairs)
+    """Return the maximum of a chain of calls on the longest text, each reading all before it."""
+    size = max(len(question.text.encode()) for question, _ in work.pairs)
     return estimator.dearest(chained_calls(name, size, steps) for name in estimator.spec.names)
 
 
@@ -337,67 +337,67 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         if most_calls is not None:
             planning = min(planning, most_calls)
             steps = min(steps, most_calls - 1)
-        most = _worst(work, stop.first, estimator, (planning, steps))
-        asked = pluralise(planning, "conductor call"), pluralise(steps, "step")
-        basis = f"at most: {' and '.join(asked)} a question"
-        none = UNKNOWN_CALL.times(sum(most, NO_CALLS).calls)
-        return _Option(none, most, basis, _first([(stop.first,)], estimator))
-    except Exception as error:  # plans not made yet, a solver of others: the run itself may do
-        why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
-        estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
-        most = (UNKNOWN_CALL,) * len(work.pairs)
-        return _Option(sum(most, NO_CALLS), most, "unknown")
+        maxima = _worst(work, stop.first, estimator, (planning, steps))
+        counts = pluralise(planning, "conductor call"), pluralise(steps, "step")
+        basis = f"at most: {' and '.join(counts)} a question"
+        none = UNKNOWN_CALL.times(sum(maxima, NO_CALLS).calls)
+        return _Option(none, maxima, basis, _first([(stop.first,)], estimator))
+    except Exception as error:  # missing plans or a foreign solver: the run itself may work
+        reason = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
+        estimator.unknown[f"{row.system} cannot be planned: {reason}"] = None
+        maxima = (UNKNOWN_CALL,) * len(work.pairs)
+        return _Option(sum(maxima, NO_CALLS), maxima, "unknown")
     expected = sum((estimator.expected(calls) for calls in each), NO_CALLS)
     least = (allowed[1] if allowed else 0) if "adaptive" in card.traits else None
-    most = tuple(_at_most(calls, least, estimator) for calls in each)
+    maxima = tuple(_at_most(calls, least, estimator) for calls in each)
     blind = {call.worker for calls in each for call in calls} & estimator.bounded
     basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED
-    return _Option(expected, most, basis, _first(each, estimator))
+    return _Option(expected, maxima, basis, _first(each, estimator))
 
 
 def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> FirstCall | None:
-    found = [(estimator.at_most(calls[:1]).usd, calls[0].worker) for calls in each if calls]
-    known = [(usd, worker) for usd, worker in found if usd is not None]
-    return min(known, default=None) if len(known) == len(each) else None
+    costs = [(estimator.at_most(calls[:1]).usd, calls[0].worker) for calls in each if calls]
+    bounded = [(usd, worker) for usd, worker in costs if usd is not None]
+    return min(bounded, default=None) if len(bounded) == len(each) else None
 
 
 def _at_most(
     calls: tuple[CountedCall, ...], allowed: int | None, estimator: Estimator
 ) -> CallTotals:
-    """Return a question's most: of an adaptive system as many of its longest call as it may."""
+    """Return a question's maximum; an adaptive system repeats its longest call `allowed` times."""
     if allowed is None or not calls:
         return estimator.at_most(calls)
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
-    asked = (replace(longest, worker=name) for name in estimator.spec.names)
-    return estimator.dearest((one,) * max(allowed, len(calls)) for one in asked)
+    longest_calls = (replace(longest, worker=name) for name in estimator.spec.names)
+    return estimator.dearest((call,) * max(allowed, len(calls)) for call in longest_calls)
 
 
 def _worst(
-    work: PendingWork, first: CountedCall, estimator: Estimator, shape: tuple[int, int]
+    work: PendingWork, initial: CountedCall, estimator: Estimator, shape: tuple[int, int]
 ) -> tuple[CallTotals, ...]:
-    """Return the most that a model's plan can take, per question: the dearest worker does it all.
+    """Return the maximum of a model's plan, per question: the dearest worker does every step.
 
-    `shape` says how often a conductor may be asked, and how many steps its plans may have.
-    The first request is the first question's; others are longer by what their question is longer.
+    `shape` has the maximum number of conductor calls and of steps in a plan. `initial` is the
+    request for the first question; other requests grow with the length of their question.
     """
-    base, found = len(work.pairs[0][0].text.encode()), list[CallTotals]()
+    base, maxima = len(work.pairs[0][0].text.encode()), list[CallTotals]()
     for question, _ in work.pairs:
         longer = max(0, len(question.text.encode()) - base)
-        request = replace(first, prompt_bytes=first.prompt_bytes + longer)
-        asked = (worst_case(one, request, question, *shape) for one in estimator.spec.names)
-        found.append(estimator.dearest(asked))
-    return tuple(found)
+        request = replace(initial, prompt_bytes=initial.prompt_bytes + longer)
+        plans = (worst_case(name, request, question, *shape) for name in estimator.spec.names)
+        maxima.append(estimator.dearest(plans))
+    return tuple(maxima)
 
 
 def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
-    """Yield the line of a judge, where only a model can grade; its prompts are not known before."""
+    """Yield the judge's line if only a model can grade; its prompts are not known before."""
     suite, judged = work.suite, judged_among(work.suite, [question for question, _ in work.pairs])
     if not judged:
         return
-    known = past.judges.get(suite.name)
-    one = known.per(known.calls) if known else UNKNOWN_CALL
-    totals = one.times(judged), UNKNOWN_CALL.times(judged)
-    basis = "past judgements" if known else "a judge reads replies that are not there yet"
+    judged_before = past.judges.get(suite.name)
+    per_judgement = judged_before.per(judged_before.calls) if judged_before else UNKNOWN_CALL
+    totals = per_judgement.times(judged), UNKNOWN_CALL.times(judged)
+    basis = "past judgements" if judged_before else "a judge reads replies that are not there yet"
     yield EstimateLine(suite.name, f"grader of {work.title}", judged, *totals, basis, judges=True)
 
 
@@ -407,46 +407,46 @@ COLUMNS = (
 CENT = Decimal("0.01")
 
 
-def estimate_text(found: Estimate, request: RunRequest | None = None) -> str:
-    """Return the table of a dry run and what the limits of a request allow; a dash is unknown."""
-    limits = _limits(found, request) if request else ()
-    return "\n".join((*_lines(found), *limits)) + "\n"
+def estimate_text(forecast: Estimate, request: RunRequest | None = None) -> str:
+    """Return the table of a dry run, then the limits that may stop it; a dash is unknown."""
+    limits = _limits(forecast, request) if request else ()
+    return "\n".join((*_lines(forecast), *limits)) + "\n"
 
 
-def _lines(found: Estimate) -> Iterator[str]:
+def _lines(forecast: Estimate) -> Iterator[str]:
     rows = [
-        (one.suite, one.system, str(one.left), *_cells(one.expected, one.most), one.basis)
-        for one in found.lines
+        (line.suite, line.system, str(line.left), *_cells(line.expected, line.most), line.basis)
+        for line in forecast.lines
     ]
-    left = sum(line.left for line in found.lines)
-    rows.append(("total", "", str(left), *_cells(found.expected, found.most), ""))
+    remaining = sum(line.left for line in forecast.lines)
+    rows.append(("total", "", str(remaining), *_cells(forecast.expected, forecast.most), ""))
     yield from _table(rows)
     yield ""
     yield (
-        f"Prices: {found.book}. usd is expected, by past calls: a dash where there are none.\n"
+        f"Prices: {forecast.book}. usd is expected, by past calls: a dash where there are none.\n"
         "At most, as a limit counts it: every prompt byte a token and some for a chat\n"
         "template, every reply as long as max_tokens lets it be; HTTP retries on top."
     )
-    if found.batched:
+    if forecast.batched:
         yield (
             "usd has the discount of batches. At most has not: a limit holds back what a request\n"
             "costs if it is served at its list price."
         )
-    if found.label != "live":
-        yield f"This pool is labelled {found.label}: nothing will be paid."
-    yield from filter(None, [duration_text(found)])
-    for reason in found.unknown:
+    if forecast.label != "live":
+        yield f"This pool is labelled {forecast.label}: nothing will be paid."
+    yield from filter(None, [duration_text(forecast)])
+    for reason in forecast.unknown:
         yield f"Unknown: {reason}."
-    if found.most.usd is None:
+    if forecast.most.usd is None:
         yield "No --max-usd is known to be enough: see what is unknown above."
         return
-    enough = (found.most.usd + found.already).quantize(CENT, rounding=ROUND_UP)
-    spent = f", ${found.already:.4f} of it spent already" if found.already else ""
+    enough = (forecast.most.usd + forecast.already).quantize(CENT, rounding=ROUND_UP)
+    spent = f", ${forecast.already:.4f} of it spent already" if forecast.already else ""
     yield f"--max-usd {enough:f} would be enough but for HTTP retries{spent}."
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the rows, with suites on rows of their own and bases below if they are too wide."""
+    """Yield the rows; if they are too wide, suites get separate rows and bases follow below."""
     width = terminal_width() or sys.maxsize
     if max(map(len, aligned([COLUMNS, *rows]))) <= width:
         yield columns(COLUMNS, rows)
@@ -463,56 +463,56 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     yield from (f"from {basis}: {', '.join(dict.fromkeys(of))}" for basis, of in bases.items())
 
 
-def _cells(expected: CallTotals, most: CallTotals) -> list[str]:
+def _cells(expected: CallTotals, maximum: CallTotals) -> list[str]:
     counts = (expected.calls, expected.input, expected.output)
-    cells = ["-" if one is None else f"{one.to_integral_value():,}" for one in counts]
-    return cells + ["-" if one is None else f"{one:.4f}" for one in (expected.usd, most.usd)]
+    cells = ["-" if count is None else f"{count.to_integral_value():,}" for count in counts]
+    return cells + ["-" if usd is None else f"{usd:.4f}" for usd in (expected.usd, maximum.usd)]
 
 
-def _set_limits(found: Estimate, request: RunRequest) -> Iterator[tuple[str, Decimal, Decimal]]:
-    """Yield each limit of a request: its option, its dollars, and those of it that are spent."""
+def _set_limits(forecast: Estimate, request: RunRequest) -> Iterator[tuple[str, Decimal, Decimal]]:
+    """Yield each limit of a request: its option, its dollars, and the dollars already spent."""
     if request.max_usd is not None:
-        yield "--max-usd", request.max_usd, found.already
+        yield "--max-usd", request.max_usd, forecast.already
     if request.max_usd_per_query is not None:
         yield "--max-usd-per-query", request.max_usd_per_query, Decimal(0)
 
 
-def _limits(found: Estimate, request: RunRequest) -> Iterator[str]:
-    """Yield a line for each limit of a request that may stop something before its end."""
-    if refused := [*reasons_of(refuse_too_little, found, request)]:
+def _limits(forecast: Estimate, request: RunRequest) -> Iterator[str]:
+    """Yield a line for each limit of a request that may stop the run or a question early."""
+    if refused := [*reasons_of(refuse_too_little, forecast, request)]:
         yield from refused
         return
-    left = [line for line in found.lines if line.left and not line.judges]
-    for name, limit, already in _set_limits(found, request):
-        expected, most, what, whose = found.expected.usd, found.most.usd, "the run", ""
+    pending = [line for line in forecast.lines if line.left and not line.judges]
+    for name, limit, already in _set_limits(forecast, request):
+        expected, maximum, scope, whose = forecast.expected.usd, forecast.most.usd, "the run", ""
         if name == "--max-usd-per-query":
-            if not left:
+            if not pending:
                 return
-            one = max(left, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
-            expected = max((line.expected.usd or Decimal(0)) / line.left for line in left)
-            most, what, whose = one.dearest, "questions", f" ({one.system} on {one.suite})"
+            top = max(pending, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
+            expected = max((line.expected.usd or Decimal(0)) / line.left for line in pending)
+            maximum, scope, whose = top.dearest, "questions", f" ({top.system} on {top.suite})"
         spent = f" (${already:.4f} of it is spent)" if already else ""
-        if said := _too_little(expected, most, limit - already, what):
-            yield f"{name} {limit:f}{spent} {said}{whose}."
+        if warning := _too_little(expected, maximum, limit - already, scope):
+            yield f"{name} {limit:f}{spent} {warning}{whose}."
 
 
-def _too_little(expected: Decimal | None, most: Decimal | None, left: Decimal, what: str) -> str:
-    """Return how a limit stands to what is expected and at most; empty where it is enough."""
-    if expected is not None and expected > left:
+def _too_little(expected: Decimal | None, usd: Decimal | None, limit: Decimal, scope: str) -> str:
+    """Return how a limit compares with the expected and maximum cost; empty if it is enough."""
+    if expected is not None and expected > limit:
         return f"is too little: ${expected:.4f} is expected"
-    if most is None:
-        return f"may stop {what} before the end: nothing bounds the cost"
-    return f"may stop {what} before the end: up to ${most:.4f} is possible" if most > left else ""
+    if usd is None:
+        return f"may stop {scope} before the end: nothing bounds the cost"
+    return f"may stop {scope} before the end: up to ${usd:.4f} is possible" if usd > limit else ""
 
 
-def refuse_too_little(found: Estimate, request: RunRequest) -> None:
-    """Raise UserError where a limit is less than the first call of every question can cost."""
-    firsts = [line.first for line in found.lines if line.left]
-    known = [first for first in firsts if first is not None]
-    if not known or len(known) < len(firsts):
+def refuse_too_little(forecast: Estimate, request: RunRequest) -> None:
+    """Raise UserError if a limit is below the possible cost of every question's first call."""
+    firsts = [line.first for line in forecast.lines if line.left]
+    bounded = [cost for cost in firsts if cost is not None]
+    if not bounded or len(bounded) < len(firsts):
         return
-    usd, worker = min(known)
-    for name, limit, already in _set_limits(found, request):
+    usd, worker = min(bounded)
+    for name, limit, already in _set_limits(forecast, request):
         if limit - already < usd:
             leaves = f"leaves ${limit - already:.4f}" if already else "allows"
             raise UserError(
@@ -521,12 +521,12 @@ def refuse_too_little(found: Estimate, request: RunRequest) -> None:
             )
 
 
-def limit_warning(found: Estimate, request: RunRequest) -> str:
-    """Return a line when a limit does not pay for one question; empty when it does, or may."""
-    costs = ((line.one, line) for line in found.lines if line.left)
-    known = [(usd, line) for usd, line in costs if usd is not None]
-    for name, limit, already in _set_limits(found, request) if known else ():
-        usd, line = min(known, key=lambda pair: pair[0])
+def limit_warning(forecast: Estimate, request: RunRequest) -> str:
+    """Return a warning if a limit cannot pay for one question; empty if it can, or may."""
+    costs = ((line.one, line) for line in forecast.lines if line.left)
+    priced = [(usd, line) for usd, line in costs if usd is not None]
+    for name, limit, already in _set_limits(forecast, request) if priced else ():
+        usd, line = min(priced, key=lambda pair: pair[0])
         if usd > limit - already:
             leaves = " leaves" if name == "--max-usd" else ""
             spent = f", of which ${already:.4f} is spent" if already else ""

@@ -1,4 +1,4 @@
-"""The entries of an experiment as tasks of one Inspect eval set, under which nothing is lost.
+"""Runs an experiment's entries as tasks of one Inspect eval set, without losing answers.
 
 Tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
 failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
@@ -75,47 +75,47 @@ from podium.harness.text import columns, pluralise
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 JOURNAL = 1
-"""In a log's header: every call of this log is in a journal too; older logs do not say it."""
+"""In a log's header: every call of this log is in a journal, too; older logs do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The choices that need parts of several spokes; podium/cli/ supplies them."""
+    """Functions that need several packages; podium/cli/ supplies them."""
 
     choose: Callable[[Mapping[str, float]], str]
     """Accuracy per worker, in pool order -> the best single worker."""
     make_plans: Callable[..., None]
     """(path, questions, pool, grade): write the oracle's plans that are still missing."""
     opened: Callable[[Path, Suite[Any], int], object]
-    """Called when questions of an `eval` split are about to be asked, to write it down."""
+    """Called before questions of an `eval` split are asked, to record it."""
     bare: BareText = whole_text
-    """What a question asks, without its suite's instruction: how a question is known again."""
+    """Returns a question's text without its suite's instruction, to recognise it elsewhere."""
     log_realtime: bool = True
-    """Whether Inspect's log has a call before its question is answered; free replies need not."""
+    """Whether Inspect logs a call before its question is answered; False for free replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request with everything it named, found and checked."""
+    """One request with all parts that it names, loaded and checked."""
 
     request: RunRequest
-    catalogue: Catalogue  # with the suites' questions put as the experiment puts them
+    catalogue: Catalogue  # its suites have the experiment's prompts
     controls: Controls
     spec: PoolSpec
     book: Book
-    suites: Suites  # those that are asked for now, as are the systems
-    stored: Experiment | None  # the experiment as its directory had it
-    experiment: Experiment  # as it is asked for, and once it is checked, with what was stored
+    suites: Suites  # those of the request, like `systems`
+    stored: Experiment | None  # the experiment as read from its directory
+    experiment: Experiment  # as requested; after the checks, joined with the stored one
     systems: Sequence[str] = ()
-    left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
+    left_out: Sequence[str] = ()  # members of a named group that do not fit, with the reason
     box: OpenBox | None = None
-    lease: ShardLimits | None = None  # of a shard: its part of the run's limits
+    lease: ShardLimits | None = None  # of a shard: its share of the run's limits
     _picked: dict[tuple[Any, ...], Sequence[Question]] = field(
         default_factory=dict[tuple[Any, ...], Sequence[Question]], repr=False, compare=False
     )
 
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
-        """Return the questions of a suite that the run covers; they are drawn and checked once."""
+        """Return the questions of a suite that the run covers; cached."""
         experiment = self.experiment
         limit = experiment.limit_of(suite.name)
         key = (suite.name, prompt_of(suite), experiment.split, limit)
@@ -124,19 +124,19 @@ class Job:
         picked = self._picked[key]
         rows = (row for row in experiment.entries if row.suite == suite.name)
         of_shard = {id for row in rows for id in row.questions}
-        return [one for one in picked if one.id in of_shard] if of_shard else picked
+        return [question for question in picked if question.id in of_shard] if of_shard else picked
 
     def known_systems(self, suite: Suite[Any]) -> list[str]:
-        """Return the systems that the experiment has had on a suite."""
+        """Return the systems of the stored experiment on a suite."""
         rows = self.stored.entries if self.stored else ()
         return [row.system for row in rows if row.suite == suite.name]
 
     def missing(self, suite: Suite[Any]) -> list[str]:
-        """Return the systems that are asked for and have no entry of a suite yet."""
+        """Return the requested systems that have no entry for a suite yet."""
         if self.request.settled:
             return []
         stored = {row.name for row in self.experiment.entries}
-        return [one for one in self.systems if task_name(suite.name, one) not in stored]
+        return [system for system in self.systems if task_name(suite.name, system) not in stored]
 
     def entry(self, suite: Suite[Any], system: str, args: Mapping[str, Any]) -> Entry:
         """Return the entry of one system on one suite."""
@@ -146,22 +146,22 @@ class Job:
         )
 
     def box_for(self, suite: Suite[Any]) -> OpenBox | None:
-        """Return where a suite runs programs; None for suites that run none."""
+        """Return the box in which a suite runs programs; None if it runs none."""
         return self.box if suite.needs_box else None
 
     def meter(self, per_question: Decimal | None = None) -> Spend:
-        """Return a meter of dollars that knows what earlier attempts have spent."""
+        """Return a meter of dollars that includes the spending of earlier attempts."""
         limit = self.request.max_usd
         if self.lease:
             limit = self.lease.granted
-        known = limit is not None
-        already = spent_so_far(self.request.whole_dir, self.book) if known else SpentSoFar()
+        is_limited = limit is not None
+        already = spent_so_far(self.request.whole_dir, self.book) if is_limited else SpentSoFar()
         spent = Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
         spent.lease = self.lease
         return spent
 
     def paced(self) -> AbstractContextManager[None]:
-        """Let calls that are made within wait for their turns, under the lease that they name."""
+        """Rate-limit the calls within the block, and label them with the lease."""
         limiter = RateLimiter(self.request.rpm) if self.request.rpm else None
         lease = self.lease
         return run_context(turns=lease or limiter, generation=lease and lease.generation)
@@ -169,7 +169,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a set ended."""
+    """The result of an eval set."""
 
     finished: bool
     logs: Sequence[EvalLog]  # headers of the newest log of each task
@@ -186,48 +186,48 @@ class RunOutcome:
 
     @property
     def unscored(self) -> int:
-        """Return how many answers have no verdict: we failed to grade them."""
+        """Return the number of answers whose grading failed."""
         scores = [score for log in self.logs if log.results for score in log.results.scores]
         return sum(score.unscored_samples or 0 for score in scores)
 
 
 @dataclass(frozen=True, slots=True)
 class EvalPurpose:
-    """What entries are answered for; the default is a result."""
+    """Why entries are answered; the default is a result."""
 
     purpose: str = "eval"  # `eval`, or `selection` for calls that only choose or teach
     title: str = "answering"
     only: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Suite -> ids of the questions that are asked, in order; others ask all of them."""
+    """Suite -> ids of its questions to ask, in order; other suites ask all."""
 
 
-def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> RunOutcome:
-    """Run all entries of a job's experiment, or finish what an earlier attempt left."""
+def run_entries(job: Job, log_dir: Path, purpose: EvalPurpose = EvalPurpose()) -> RunOutcome:
+    """Run all entries of a job's experiment, or finish an earlier attempt."""
     experiment = job.experiment
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
-    # What a whole eval set says of a role would come before what a task says.
+    # A role of the whole eval set would override the same role of a task.
     roles = {role: models.pop(role) for role, _ in job.spec.roles()}
-    journals = [_journal(job, row, how.purpose) for row in entries]
+    journals = [_journal(job, row, purpose.purpose) for row in entries]
     programs = anyio.CapacityLimiter(job.box.most) if job.box else None
     models_logged = _models_in(log_dir)
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
         override = conductor_override(row.system, job.catalogue)
-        task = _task(job, row, how, (journal, programs))
-        own = {**roles, **({CONDUCTOR: slot_model(override)} if override else {})}
+        task = _task(job, row, purpose, (journal, programs))
+        task_roles = {**roles, **({CONDUCTOR: slot_model(override)} if override else {})}
         if task.model:
-            own |= _environment(job, journal)
-        # Inspect knows a task again by its model, too: one that was begun without goes on without.
+            task_roles |= _environment(job, journal)
+        # Inspect also identifies a task by its model: a task begun without one continues without.
         if not task.model and models_logged.get(str(task.name)) != NO_MODEL:
             task = _task_with(task, model=system_model(row.system))
-        tasks.append(_task_with(task, model_roles=own))
+        tasks.append(_task_with(task, model_roles=task_roles))
     meter = job.meter(job.request.max_usd_per_query)
     ours = job.request.display == "line"
-    line = _progress(tasks, how.title, experiment, log_dir) if ours else nullcontext()
+    line = _progress(tasks, purpose.title, experiment, log_dir) if ours else nullcontext()
     try:
         facts: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
-        facts["equal"] = _equal(job, how.purpose)
+        facts["equal"] = _equal(job, purpose.purpose)
         with line as progress, run_context(progress=progress, **facts), cancellable():
             limit = None if experiment.suite_limits else experiment.limit  # else tasks are cut
             logs = _eval_set(job, tasks, models, log_dir, limit)
@@ -239,21 +239,19 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
 
 
 def _environment(job: Job, journal: TaskJournal) -> dict[str, Model]:
-    """Return the models that a task's own code asks, by role: its user, its grader."""
+    """Return the models that a task's own code calls, by role: its user, its grader."""
     spec, experiment = job.spec, job.experiment
     slots = {**spec.environment, **({GRADER: spec.grader} if spec.grader else {})}
-    made = {
-        role: slot_model(slot, experiment.seed, experiment.time_scale)
-        for role, slot in slots.items()
-    }
-    prices = {role: slot.price_ref for role, slot in slots.items()}
+    seed, scale = experiment.seed, experiment.time_scale
+    models = {role: slot_model(slot, seed, scale) for role, slot in slots.items()}
     return {
-        role: environment_model(model, role, prices[role], journal) for role, model in made.items()
+        role: environment_model(model, role, slots[role].price_ref, journal)
+        for role, model in models.items()
     }
 
 
 def _models_in(log_dir: Path) -> dict[str, str]:
-    """Return the model that each task's newest log names."""
+    """Return the model in each task's newest log."""
     paths = newest_logs([log_dir], recursive=False) if any(log_dir.glob("*.eval")) else ()
     headers = [read_eval_log(str(path), header_only=True).eval for path in paths]
     return {header.task: header.model for header in headers}
@@ -263,7 +261,7 @@ _PROVIDERS = {
     "_HAS_OPENAI": "inspect_ai.model._openai_responses",
     "_HAS_ANTHROPIC": "inspect_ai.model._providers.anthropic",
 }
-"""What Inspect imports for every sample, by the name under which it knows whether it can."""
+"""Modules that Inspect imports for every sample, by the flag that it checks before."""
 
 
 class _Imported:
@@ -277,11 +275,11 @@ class _Imported:
 
 
 def _import_only_what_is_asked() -> None:
-    """Let samples begin without the clients of providers that none of the workers has.
+    """Start samples without importing the clients of providers that no worker uses.
 
-    Inspect keeps for each sample what only OpenAI's or Anthropic's own replies hold, and imports
-    both providers for that: a second and a half of processor time at each start. What is not
-    imported has replied nothing. Where Inspect has other names for this, the second is back.
+    Inspect keeps state of OpenAI's and Anthropic's replies for each sample, and imports both
+    providers for it, at 1.5 s of CPU time per start. A provider that is not imported has sent no
+    reply. If Inspect renames these flags, the imports are back, and nothing breaks.
     """
     for name, module in _PROVIDERS.items():
         setattr(_assistant_internal, name, _Imported(module))
@@ -294,9 +292,9 @@ def _eval_set(
     display = job.request.display
     getLogger("inspect_ai._eval.evalset").addFilter(_matters)  # adding it again changes nothing
     console, still = get_console(), display in ("line", "none")
-    quiet, console.quiet = console.quiet, still  # how it ended is said by us
+    quiet, console.quiet = console.quiet, still  # podium prints the result itself
     try:
-        # Inspect leaves a set's roles and settings behind in its caller's context.
+        # Inspect would leave the set's roles and settings in this context.
         _, logs = copy_context().run(
             inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
             tasks,
@@ -305,7 +303,7 @@ def _eval_set(
             model_roles=models,
             limit=limit,
             max_samples=_samples_at_once(job),
-            max_tasks=len(tasks) if _in_batches(job) else None,  # else one waits for another's
+            max_tasks=len(tasks) if _in_batches(job) else None,  # so that all batch together
             display="none" if still else cast(Any, display),
             retry_attempts=0,
             continue_on_fail=True,
@@ -318,9 +316,9 @@ def _eval_set(
             score_display=False,
         )
     except Exception as error:
-        if why := _unwritten(error):
+        if reason := _unwritten(error):
             raise UserError(
-                f"{log_dir} or Inspect's own files cannot be written ({why}): make room, "
+                f"{log_dir} or Inspect's own files cannot be written ({reason}): make room, "
                 "and the same command finishes what is left."
             ) from error
         raise
@@ -336,128 +334,128 @@ def _in_batches(job: Job) -> bool:
 
 
 IN_BATCHES = 10_000
-"""Samples at once in batches; Inspect lets as many requests wait for one."""
+"""Samples at once in batches: as many requests as Inspect lets wait for one batch."""
 SAMPLES = 4
-"""Of an Inspect task that a system has in hand at once: each holds the task's state in memory."""
+"""Samples of an Inspect task at once; each holds the task's state in memory."""
 
 
 def _samples_at_once(job: Job) -> int | None:
-    """Return how many samples of tasks a system has in hand, by Inspect's own variable if set."""
+    """Return the number of samples at once, from Inspect's own variable if it is set."""
     names = {row.suite for row in job.experiment.entries}
     if not any(isinstance(job.catalogue.suites[name], TaskSuite) for name in names):
         return IN_BATCHES if _in_batches(job) else None
-    named = os.environ.get("INSPECT_EVAL_MAX_SAMPLES", "")
-    return int(named) if named.isdecimal() and int(named) else SAMPLES
+    setting = os.environ.get("INSPECT_EVAL_MAX_SAMPLES", "")
+    return int(setting) if setting.isdecimal() and int(setting) else SAMPLES
 
 
-def _unwritten(error: BaseException, seen: frozenset[int] = frozenset()) -> str:
-    """Return why a file could not be written, if that ended a run; else nothing."""
-    # An error that is raised again while it is handled stands behind itself: `seen`.
+def _unwritten(error: BaseException, visited: frozenset[int] = frozenset()) -> str:
+    """Return why a file could not be written, if that caused the error; else an empty text."""
+    # An error that is raised again in its handler is in its own chain of causes: `visited`.
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
         return str(error)
-    seen = seen | {id(error)}
+    visited = visited | {id(error)}
     behind: list[BaseException | None] = [error.__cause__ or error.__context__]
     if isinstance(error, BaseExceptionGroup):
         behind += cast(BaseExceptionGroup[BaseException], error).exceptions
-    found = (_unwritten(one, seen) for one in behind if one and id(one) not in seen)
-    return next(filter(None, found), "")
+    reasons = (_unwritten(cause, visited) for cause in behind if cause and id(cause) not in visited)
+    return next(filter(None, reasons), "")
 
 
 def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
-    """Return the (question, epoch) pairs that each task's newest log has answered."""
+    """Return the answered (question, epoch) pairs of each task's newest log."""
     return {
-        name: frozenset((str(one.id), one.epoch) for one in done)
-        for _, name, done in _done(log_dir, recursive=False)
+        name: frozenset((str(sample.id), sample.epoch) for sample in samples)
+        for _, name, samples in _done(log_dir, recursive=False)
     }
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
-    """Return the samples that the newest logs below a directory have answered, by their names."""
+    """Return the answered samples of the newest logs below a directory: name -> time."""
     return {
-        sample_name(name, str(one.id), one.epoch): path.stat().st_mtime + TICK_S
-        for path, name, done in _done(log_dir, recursive=True)
-        for one in done
+        sample_name(name, str(sample.id), sample.epoch): path.stat().st_mtime + TICK_S
+        for path, name, samples in _done(log_dir, recursive=True)
+        for sample in samples
     }
 
 
 def _done(log_dir: Path, *, recursive: bool) -> Iterator[tuple[Path, str, list[EvalSampleSummary]]]:
-    # A shard's own run lets go of its replies, and knows its pairs.
+    # Shards are excluded: each one's own run drops its replies and counts its pairs.
     there = outside_shards(log_dir, log_dir.glob("**/*.eval" if recursive else "*.eval"))
     for path in newest_logs(there) if there else ():
         name = read_eval_log(str(path), header_only=True).eval.task
         summaries = read_eval_log_sample_summaries(str(path))
-        yield path, name, [one for one in summaries if one.completed and not one.error]
+        yield path, name, [row for row in summaries if row.completed and not row.error]
 
 
 def _progress(
     tasks: Sequence[Task], title: str, experiment: Experiment, log_dir: Path
 ) -> AbstractContextManager[ProgressLine]:
-    """Return a line over all pairs of a run, earlier attempts' included."""
-    most = (not experiment.suite_limits and experiment.limit) or maxsize
-    sizes = {str(one.name): min(len(one.dataset), most) * (one.epochs or 1) for one in tasks}
-    before = answered_pairs(log_dir)
-    done = sum(min(len(before.get(name, ())), size) for name, size in sizes.items())
-    return progress_line(title, sum(sizes.values()), done)
+    """Return a progress line over all pairs of a run, including earlier attempts."""
+    limit = (not experiment.suite_limits and experiment.limit) or maxsize
+    sizes = {str(task.name): min(len(task.dataset), limit) * (task.epochs or 1) for task in tasks}
+    answered = answered_pairs(log_dir)
+    finished = sum(min(len(answered.get(name, ())), size) for name, size in sizes.items())
+    return progress_line(title, sum(sizes.values()), finished)
 
 
 def _matters(record: LogRecord) -> bool:
-    """Say whether a warning is none that Inspect's default for `retry_immediate` does nothing."""
+    """Return False for the warning that Inspect's default of `retry_immediate` has no effect."""
     return not record.getMessage().startswith("retry_immediate=True has no effect")
 
 
 def failure_reasons(logs: Sequence[EvalLog]) -> tuple[str, ...]:
-    """Return why questions have no answer: each distinct error once, with its count."""
+    """Return why questions are unanswered: each distinct error once, with its count."""
     reasons: Counter[str] = Counter()
     for log in logs:
         if log.status == "success":
             continue
         summaries = read_eval_log_sample_summaries(log.location) if log.location else []
-        errors = [one.error for one in summaries if one.error]
+        errors = [summary.error for summary in summaries if summary.error]
         if log.error and not errors:
             errors = [log.error.message]
         may = publishable(log.eval.metadata)
-        reasons.update(redacted_message(_sentence(one), may) for one in errors)
+        reasons.update(redacted_message(_sentence(error), may) for error in errors)
     return tuple(
         f"{reason} ({pluralise(count, 'question')})" for reason, count in reasons.most_common()
     )
 
 
 def _sentence(error: str) -> str:
-    """Return what an exception said: Inspect keeps its repr, `WorkerError('...')`."""
-    said = re.fullmatch(r"\w+\((['\"])(.*)\1\)", error, re.DOTALL)
-    return said.group(2) if said else error
+    """Return an exception's message; Inspect keeps its repr, `WorkerError('...')`."""
+    match = re.fullmatch(r"\w+\((['\"])(.*)\1\)", error, re.DOTALL)
+    return match.group(2) if match else error
 
 
 def mean_score(log: EvalLog) -> tuple[float, int]:
-    """Return a log's mean grade and how many questions it is of."""
+    """Return a log's mean grade and the number of graded questions."""
     header = log if log.results else read_eval_log(log.location, header_only=True)
     scores = header.results.scores if header.results else []
     metric = scores[0].metrics.get("mean") if scores else None
     return (0.0, 0) if metric is None else (float(metric.value), scores[0].scored_samples or 0)
 
 
-Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]  # the places of programs are all entries'
+Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]  # all entries share the program limiter
 
 
-def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
+def _task(job: Job, row: Entry, purpose: EvalPurpose, shared: Shared) -> Task:
     suite, (journal, programs) = job.catalogue.suites[row.suite], shared
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
     box, card = job.box_for(suite), job.catalogue.card(row.system)
-    name = task_name(row.suite, row.system, how.purpose, row.part)
-    only = row.questions or how.only.get(row.suite)
+    name = task_name(row.suite, row.system, purpose.purpose, row.part)
+    only = row.questions or purpose.only.get(row.suite)
     if only is None and job.experiment.suite_limits:  # Inspect has one limit for all tasks
         only = [question.id for question in job.questions(suite)]
-    metadata = {**_header(job, row, spec, how.purpose), "purpose": how.purpose}
-    known: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
+    metadata = {**_header(job, row, spec, purpose.purpose), "purpose": purpose.purpose}
+    facts: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
     if box and programs:
         tests = public_tests_of(suite, box.box, programs)
-        known |= {"public_tests": tests, "programs": programs}
-    made = job.catalogue.solver
-    with run_context(**known):
+        facts |= {"public_tests": tests, "programs": programs}
+    make_solver = job.catalogue.solver
+    with run_context(**facts):
         if isinstance(suite, TaskSuite):
-            system = system_of(made(row.solver, {**row.args, "pool": spec.name}))
+            system = system_of(make_solver(row.solver, {**row.args, "pool": spec.name}))
             acts, override = card.acts, conductor_override(row.system, job.catalogue)
             plays = SystemInPlay(system, acts, spec, override, journal)
             return played(
@@ -475,7 +473,7 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
             epochs=job.experiment.epochs[row.suite],
             box=box.box if box else None,
             max_sandboxes=box.most if box else None,
-            solver=made(row.solver, {**row.args, "pool": spec.name}),
+            solver=make_solver(row.solver, {**row.args, "pool": spec.name}),
             name=name,
             sandbox=sandbox_of(card),
             only=only,
@@ -485,22 +483,22 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
 
 
 def _equal(job: Job, purpose: str) -> EqualBudget | None:
-    # What systems learn from stands apart from what they may use for a question.
+    # An equal budget does not cover learning.
     return single_budget(job.experiment.equal) if purpose == "eval" else None
 
 
 def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpec) -> System:
-    """Return the system of a solver as a run would make it: for counting what it will ask."""
+    """Return the system of a solver as a run would make it, to count its calls."""
     with run_context(log_dir=job.request.log_dir, spec=spec):
         return system_of(job.catalogue.solver(solver, {**args, "pool": spec.name}))
 
 
 def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any]:
-    """Return what a log says of its entry and its pool: enough for a table."""
+    """Return a log's metadata on its entry and pool: enough for a table."""
     card = job.catalogue.card(row.system)
     box = job.box_for(job.catalogue.suites[row.suite])
     equal = _equal(job, purpose)
-    notes = [note for note in row.notes if note not in card.deviations]  # as older entries are
+    notes = [note for note in row.notes if note not in card.deviations]  # older entries hold both
     if footnote := card.methods.footnote(spec.label):
         notes.append(footnote)
     if spec.replayed and not prompts_recorded(spec):
@@ -534,7 +532,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any
 
 
 def worker_facts(slot: WorkerSpec) -> dict[str, Any]:
-    """Return what a log says of a worker; nobody is told folders and keys."""
+    """Return a log's facts about a worker, without folders and keys."""
     files = {name: Path(value).name for name, value in slot.args.items() if name == "cassette"}
     return {
         "model": slot.model,
@@ -557,6 +555,6 @@ def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
         book_sha256=job.book.sha256,
         shown=job.catalogue.suites[row.suite].publishable,
     )
-    # Train draws are never those of an eval: the purpose is part of the name.
+    # Train and eval never share draws: the purpose is part of the name.
     draws = json.dumps([row.suite, purpose]) if job.experiment.draws == SHARED else ""
     return TaskJournal(job.request.log_dir, head, PaidReplies(job.request.whole_dir), draws)

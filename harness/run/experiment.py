@@ -1,7 +1,7 @@
-"""What a log directory holds: one pool, one seed, suites at one version, the systems run so far.
+"""The contents of a log directory: one pool, one seed, suites at one version, the systems so far.
 
-A run may add systems and suites, raise a limit or epochs, and resume. What else differs is another
-experiment, whose rows could not be compared: refused. The record is `DIR/experiment.json`.
+A run may add systems and suites, raise a limit or epochs, and resume. Any other difference makes
+another experiment, whose rows are not comparable: it is refused. Stored in `DIR/experiment.json`.
 """
 
 import fcntl
@@ -32,28 +32,28 @@ from podium.harness.suite import OFFICIAL, Prompt, Split
 SELECTION = "selection"
 FILE = "experiment.json"
 NEW = Path("/dev/null/run")
-"""The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
+"""The directory of a new run for `doctor`: it cannot exist, and nothing is written to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One system on one suite: what becomes one Inspect task."""
+    """One system on one suite; it becomes one Inspect task."""
 
     suite: str
     system: str
     solver: str  # registry name: `podium/moa_lite`; `baselines/moa_lite` before 0.2
-    args: Mapping[str, Any]  # plain solver arguments, kept so that a resumed run is the same run
+    args: Mapping[str, Any]  # plain solver arguments, stored so that a resumed run is the same
     notes: tuple[str, ...] = ()
     reference_allowed: bool = True  # False for a best single that was chosen in hindsight
     uses_targets: bool = False
     order: int | None = None
-    """Place among the entries, from 1, in which they are begun (`order_entries`)."""
+    """Position in the order in which entries start, from 1 (`order_entries`)."""
     part: str = ""
-    """Of a system's learning, e.g. `for aime25, round 1`; empty for what tables show."""
+    """Step of a system's learning, e.g. `for aime25, round 1`; empty for results."""
     learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the system learnt from (harness/learning.py), without the questions' digests."""
+    """Facts on the system's training (harness/learning.py), without the questions' digests."""
     questions: tuple[str, ...] = ()
-    """Ids of those that it is asked, in order, in a shard; empty is all that the run covers."""
+    """Ids of its questions in a shard, in order; empty: all questions of the run."""
 
     @property
     def name(self) -> str:
@@ -62,27 +62,27 @@ class Entry:
 
 
 def task_name(suite: str, system: str, purpose: str = "eval", part: str = "") -> str:
-    """Return an Inspect task's name, unique below a log directory, where eval sets look for it."""
+    """Return an Inspect task's name, unique below a log directory; eval sets look it up."""
     name = f"{suite} {system} {part}".rstrip()
     return name if purpose == "eval" else f"{name} ({purpose})"
 
 
 def _of_each_suite(stored: object, info: ValidationInfo) -> object:
-    """Return the one number of an older file once per suite; ValueError for a suite without one."""
+    """Return epochs per suite, also from an older file's number; ValueError if one is missing."""
     suites: Mapping[str, str] = info.data.get("suite_versions", {})
     if isinstance(stored, int):
         return dict.fromkeys(suites, stored)
-    named = cast(Mapping[str, object], stored)
-    if isinstance(stored, Mapping) and (lacking := suites.keys() - named.keys()):
+    by_suite = cast(Mapping[str, object], stored)
+    if isinstance(stored, Mapping) and (lacking := suites.keys() - by_suite.keys()):
         raise ValueError(f"it has none for {min(lacking)}")
-    return named
+    return by_suite
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """The identity and extent of one log directory."""
 
-    pool: str  # its name; where its file lies is nobody's business a week later
+    pool: str  # its name, without the path of its file
     pool_sha256: str
     recordings: Mapping[str, str]  # sha256 of each cassette that a recorded pool replays
     book_sha256: str
@@ -94,34 +94,34 @@ class Experiment:
     suite_versions: Mapping[str, str]
     data_revisions: Mapping[str, str]
     epochs: Annotated[Mapping[str, PositiveInt], BeforeValidator(_of_each_suite)]
-    """Suite -> how often each question is asked; older files hold one number for all suites."""
+    """Suite -> epochs per question; older files hold one number for all suites."""
     entries: tuple[Entry, ...]
     prompts: Mapping[str, Prompt] = field(default_factory=dict[str, Prompt])
-    """Suite -> how its questions are put; officially where an older file does not say."""
+    """Suite -> its prompt; the official one if an older file has none."""
     images: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Suite -> digest of the image its programs run in, where the box has images."""
+    """Suite -> digest of the image for its programs, if the box has images."""
     train_calls: int | None = None
-    """Worker calls that each system may learn with; None until `--train-calls` says it."""
+    """Maximum worker calls per system for learning; None until `--train-calls` sets it."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty is each suite's own
     overflows: Overflows = UNANSWERED
-    """What an answer comes to whose request was too long; older files do not say, and keep that."""
+    """The grade of an answer whose request was too long; the default is that of older files."""
     headline: str = ""
-    """System whose verdict stands above every table, declared before the run; empty for none."""
+    """System whose verdict is above every table, declared before the run; empty for none."""
     equal: str = ""
-    """What every system may use for one question, as `calls=9`; empty: each what it takes."""
+    """Budget of every system for one question, such as `calls=9`; empty: no equal budget."""
     draws: Draws = FRESH
-    """Whether systems share the draws of their workers; older files do not say: they did not."""
+    """Whether systems share their workers' draws; in runs of older files they did not."""
     gate_sha256: str = ""
-    """Digest of the gate that was stated before the run; empty for none."""
+    """Digest of the gate file, declared before the run; empty for none."""
     suite_limits: Mapping[str, PositiveInt] = field(default_factory=dict[str, PositiveInt])
     """Suite -> its own number of first questions; the other suites have `limit`."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`sha256` and `options` of the newest request that a file stated; empty for none."""
+    """`sha256` and `options` of the newest run file; empty for none."""
     schema: Literal[1] = 1
 
     @property
     def pool_key(self) -> str:
-        """The digests of the pool and its prices: what a consent to spend money is about."""
+        """The digests of the pool and its prices, to which a consent to spend money refers."""
         return f"{self.pool_sha256} {self.book_sha256}"
 
     def limit_of(self, suite: str) -> int | None:
@@ -129,7 +129,7 @@ class Experiment:
         return self.suite_limits.get(suite, self.limit)
 
     def joined(self, new: "Experiment") -> "Experiment":
-        """Return this experiment extended by `new`; UserError when they cannot share a table."""
+        """Return this experiment extended by `new`; UserError if they cannot share a table."""
         for name in IDENTITY:
             _same(name, getattr(self, name), getattr(new, name))
         if self.box and new.box:
@@ -137,18 +137,18 @@ class Experiment:
         for suite in self.suite_versions.keys() & new.suite_versions.keys():
             _same(f"version of {suite}", self.suite_versions[suite], new.suite_versions[suite])
             _same(f"data of {suite}", self.data_revisions[suite], new.data_revisions[suite])
-            prompts = (one.prompts.get(suite, OFFICIAL) for one in (self, new))
+            prompts = (experiment.prompts.get(suite, OFFICIAL) for experiment in (self, new))
             _same(f"prompt of {suite}", *prompts)
-            stored, asked = self.epochs[suite], new.epochs[suite]
-            _not_less("--epochs", stored, asked, f"{stored} epochs of {suite}, not {asked}")
-            most = (one.limit_of(suite) or inf for one in (self, new))
-            _not_less("--suite-limit", *most, f"{self.limit_of(suite)} questions of {suite}")
+            stored, now = self.epochs[suite], new.epochs[suite]
+            _not_less("--epochs", stored, now, f"{stored} epochs of {suite}, not {now}")
+            limits = (experiment.limit_of(suite) or inf for experiment in (self, new))
+            _not_less("--suite-limit", *limits, f"{self.limit_of(suite)} questions of {suite}")
         for suite in self.images.keys() & new.images.keys():
             _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
-        said = f"--limit {self.limit}" if self.limit else "all questions"
-        _not_less("--limit", self.limit or inf, new.limit or inf, said)
+        extent = f"--limit {self.limit}" if self.limit else "all questions"
+        _not_less("--limit", self.limit or inf, new.limit or inf, extent)
         _same("headline", self.headline, new.headline)
-        _same("gate", *(one.gate_sha256[:8] or "none" for one in (self, new)))
+        _same("gate", *(experiment.gate_sha256[:8] or "none" for experiment in (self, new)))
         _same("equal budget", self.equal or "none", new.equal or "none")
         if self.draws == SHARED and new.draws == FRESH:
             raise UserError("its systems share draws; leave --fresh-draws out")
@@ -168,33 +168,33 @@ BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images", "
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
 POOL = IDENTITY[:4]
 LEARNING = ("train_calls", "train_on")
-"""What is settled once it was said: all systems of a table learn alike."""
+"""Fields that cannot change once set: all systems of a table learn alike."""
 _FILE = TypeAdapter(Experiment)
 
 
 @contextmanager
 def lock_experiment(log_dir: Path) -> Generator[None]:
-    """Hold a directory for one run; UserError when another run of this machine holds it."""
+    """Lock a directory for one run; UserError if another run on this machine has the lock."""
     log_dir.mkdir(parents=True, exist_ok=True)
     handle = os.open(log_dir, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            said = f"Another podium run is writing to {log_dir}; wait for its end."
-            raise UserError(said) from None
+            message = f"Another podium run is writing to {log_dir}; wait for its end."
+            raise UserError(message) from None
         yield
     finally:
         os.close(handle)
 
 
 def is_new(folder: Path) -> bool:
-    """Say whether a directory holds nothing yet but what comes before an experiment."""
+    """Return whether a directory has no files yet other than those from before an experiment."""
     return not folder.is_dir() or {path.name for path in folder.iterdir()} <= {AGREED, EARLIER}
 
 
 def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Return a directory's experiment with `new` added, unwritten; UserError for others' files."""
+    """Return a directory's experiment with `new` added, unwritten; UserError if they differ."""
     if log_dir != NEW:
         refuse_unwritable(log_dir, "--log-dir")
     stored = read_experiment(log_dir)
@@ -213,7 +213,7 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
 
 def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Return a directory's experiment with `new` added in its order, and write it; or refuse."""
+    """Add `new` to a directory's experiment, write and return it; checks as `check_experiment`."""
     stored = read_experiment(log_dir)
     experiment = order_entries(check_experiment(log_dir, new), stored.entries if stored else ())
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -222,12 +222,12 @@ def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
 
 def order_entries(experiment: Experiment, stored: Iterable[Entry]) -> Experiment:
-    """Return an experiment whose entries all have a place in the order in which they are begun."""
+    """Return an experiment whose entries all have a position in the starting order."""
     places = {row.name: row.order for row in (*experiment.entries, *stored) if row.order}
     new = [row.name for row in experiment.entries if row.name not in places]
     new.sort(key=lambda name: hashlib.sha256(f"{experiment.seed} {name}".encode()).digest())
-    first = max(places.values(), default=0) + 1
-    places |= {name: place for place, name in enumerate(new, first)}
+    start = max(places.values(), default=0) + 1
+    places |= {name: place for place, name in enumerate(new, start)}
     entries = tuple(replace(row, order=places[row.name]) for row in experiment.entries)
     return replace(experiment, entries=entries)
 
@@ -235,24 +235,24 @@ def order_entries(experiment: Experiment, stored: Iterable[Entry]) -> Experiment
 def note_graders(
     log_dir: Path, versions: Mapping[str, str], box: str | None, images: Mapping[str, str]
 ) -> None:
-    """Write down who graded whole logs again, so that the run can be resumed."""
+    """Record the graders after whole logs were regraded, so that the run can be resumed."""
     for path in sorted(log_dir.rglob(FILE)):
         experiment = read_experiment(path.parent)
         assert experiment is not None, "rglob has just found it"
-        known = {
+        suite_versions = {
             suite: versions.get(suite, old) for suite, old in experiment.suite_versions.items()
         }
-        kept = {suite: image for suite, image in images.items() if suite in known}
-        graded = {"suite_versions": known, "overflows": WRONG}
-        changed = replace(experiment, box=box or experiment.box, images=kept, **graded)
+        present = {suite: image for suite, image in images.items() if suite in suite_versions}
+        graded = {"suite_versions": suite_versions, "overflows": WRONG}
+        changed = replace(experiment, box=box or experiment.box, images=present, **graded)
         _write(path.parent, changed)
 
 
 def _write(log_dir: Path, experiment: Experiment) -> None:
-    # An older directory that is gone on with keeps its bytes: only entries of shards say more.
+    # A resumed older directory keeps its bytes: fields with default values are left out.
     left_out: dict[str, Any] = {
         "entries": {
-            at: {"questions"} for at, row in enumerate(experiment.entries) if not row.questions
+            i: {"questions"} for i, row in enumerate(experiment.entries) if not row.questions
         }
     }
     left_out |= {} if experiment.headline else {"headline": True}
@@ -261,21 +261,21 @@ def _write(log_dir: Path, experiment: Experiment) -> None:
     left_out |= {} if experiment.run_file else {"run_file": True}
     left_out |= {} if experiment.draws == SHARED else {"draws": True}
     left_out |= {"overflows": True} if experiment.overflows == UNANSWERED else {}
-    told = _FILE.dump_json(experiment, indent=1, exclude=left_out)
-    replace_file(log_dir / FILE, told + b"\n")
+    content = _FILE.dump_json(experiment, indent=1, exclude=left_out)
+    replace_file(log_dir / FILE, content + b"\n")
 
 
 def read_experiment(log_dir: Path) -> Experiment | None:
-    """Return the experiment of a directory, None when it has none; UserError when it is damaged."""
+    """Return the experiment of a directory, None if it has none; UserError if it is damaged."""
     path = log_dir / FILE
     if not path.is_file():
         return None
     try:
         return _FILE.validate_json(read_limited(path, DOCUMENT))
     except ValidationError as error:
-        where, said = first_fault(error)
+        location, fault = first_fault(error)
         raise UserError(
-            f"{path} is damaged or of another version of podium (field {where}: {said}); "
+            f"{path} is damaged or of another version of podium (field {location}: {fault}); "
             "restore it or name another --log-dir."
         ) from error
 
@@ -285,25 +285,25 @@ def differs(stored: Experiment, new: Experiment, names: Iterable[str]) -> str:
     return next((name for name in names if getattr(stored, name) != getattr(new, name)), "")
 
 
-def _not_less(option: str, stored: float, asked: float, said: str) -> None:
-    if asked < stored:
-        raise UserError(f"it has {said}; leave {option} out or raise it")
+def _not_less(option: str, stored: float, requested: float, extent: str) -> None:
+    if requested < stored:
+        raise UserError(f"it has {extent}; leave {option} out or raise it")
 
 
-def _same(field: str, stored: object, asked: object) -> None:
-    if stored != asked:
-        raise UserError(f"its {field} is {stored!r}, not {asked!r}")
+def _same(field: str, stored: object, requested: object) -> None:
+    if stored != requested:
+        raise UserError(f"its {field} is {stored!r}, not {requested!r}")
 
 
 ABSENT = "absent"
 AGREED = "agreed.jsonl"
-"""What a live run's user has agreed to: the first file of its directory (podium/cli/consent.py)."""
+"""The consents of a live run's user; the directory's first file (podium/cli/consent.py)."""
 
 
 def is_unanswered(log_dir: Path) -> bool:
-    """Say whether every call of a run failed: none was answered, none may still be."""
+    """Return whether every call of a run failed; False if one may still be answered."""
     if any(log_dir.glob("*/experiment.json")):
-        return False  # shards and lessons have pools of their own
+        return False  # shards and lessons have separate pools
     journals = [*log_dir.glob(f"**/{FOLDER}/*/*.jsonl")]
     outcomes = [record.outcome for path in journals for record in calls_of(path)]
     if any(outcome is None or outcome.get("output_sha256") for outcome in outcomes):
@@ -312,7 +312,7 @@ def is_unanswered(log_dir: Path) -> bool:
 
 
 def set_aside(log_dir: Path, pool_key: str) -> Path:
-    """Rename the directory of a run without replies, so that its records stay as they are."""
+    """Rename the directory of a run without replies, so that its records stay unchanged."""
     names = (log_dir.with_name(f"{log_dir.name}.unanswered-{number}") for number in count(1))
     aside = log_dir.rename(next(path for path in names if not path.exists()))
     agreed = aside / AGREED
@@ -327,7 +327,7 @@ def set_aside(log_dir: Path, pool_key: str) -> Path:
 def pool_changes(
     log_dir: Path, workers: Mapping[str, Mapping[str, Any]], book: Book
 ) -> Iterator[str]:
-    """Yield each field of a worker that is another one than in a run's newest log."""
+    """Yield each field of a worker that differs from a run's newest log."""
     facts = _newest_facts(log_dir)
     if facts is None:
         return
@@ -335,12 +335,12 @@ def pool_changes(
     old = {name: _flat(worker, then) for name, worker in facts.workers.items()}
     new = {name: _flat(WorkerFacts(**facts), book) for name, facts in workers.items()}
     for name in {**old, **new}:
-        before, after = old.get(name, {}), new.get(name, {})
-        if not before or not after:
-            yield f"worker {name!r} was {'added' if after else 'removed'}"
+        old_worker, new_worker = old.get(name, {}), new.get(name, {})
+        if not old_worker or not new_worker:
+            yield f"worker {name!r} was {'added' if new_worker else 'removed'}"
             continue
-        for key in {**before, **after}:
-            was, now = (side.get(key, ABSENT) for side in (before, after))
+        for key in {**old_worker, **new_worker}:
+            was, now = (side.get(key, ABSENT) for side in (old_worker, new_worker))
             if was != now:
                 yield f"{key} of worker {name!r} was {was}, and is {now}"
 
@@ -354,10 +354,10 @@ def _newest_facts(log_dir: Path) -> RunFacts | None:
 
 
 def _flat(worker: WorkerFacts, book: Book) -> dict[str, Any]:
-    """Return a worker's fields by the names that a pool file has for them, its price too."""
+    """Return a worker's fields, price included, under their names in pool files."""
     fields = worker.model_dump(exclude={"config", "args", "price"})
-    for part, values in (("config", worker.config), ("args", worker.args)):
-        fields |= {f"{part}.{name}": value for name, value in values.items()}
+    for section, values in (("config", worker.config), ("args", worker.args)):
+        fields |= {f"{section}.{name}": value for name, value in values.items()}
     price = book.price(worker.price)
     rates = dict(asdict(price.base)) if price else {}
     priced = {f"price.{name}": f"{rate:f}" for name, rate in rates.items() if rate is not None}
@@ -366,7 +366,7 @@ def _flat(worker: WorkerFacts, book: Book) -> dict[str, Any]:
 
 @contextmanager
 def manifested(log_dir: Path) -> Generator[None]:
-    """Write the manifest when the run within ends, whether it finished or can be resumed."""
+    """Write the manifest when the block ends, whether the run finished or can be resumed."""
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
-"""What a system would ask, counted without asking, and what counted calls will cost.
+"""Counts a system's calls without making them, and estimates their cost.
 
-Expected is what past calls of the very models that the pool has now took. At most is what a limit
-holds back (`upper_bound`), HTTP retries not in it. Unknown is None: a bound is no expectation.
+Expected values are means of past calls of the same models. The maximum is the amount that a limit
+reserves (`upper_bound`), without HTTP retries. Unknown is None: a bound is no expectation.
 """
 
 import re
@@ -31,38 +31,38 @@ from podium.harness.system import System
 from podium.harness.workflow import Sampling
 
 PLACE = re.compile("\ue000(\\d+)\ue001")
-"""The number of a reply that is not there yet, between private characters: in no question."""
+"""Placeholder of a future reply: its number between private characters that no question has."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedCall:
-    """A request that would be made."""
+    """A planned request."""
 
     worker: str
-    prompt_bytes: int  # UTF-8 bytes of its texts, without replies that it reads
+    prompt_bytes: int  # UTF-8 bytes of its texts, without the replies in it
     reads: tuple[int, ...] = ()
-    """The calls whose replies are in it, by their number from 0; one twice if it is there twice."""
+    """Numbers, from 0, of the calls whose replies it contains; repeated if a reply repeats."""
     times_max_tokens: int = 1
-    """How many of its worker's token limits the reply may have (`Sampling`)."""
+    """Factor on the worker's max_tokens for the reply (`Sampling`)."""
 
 
 def chained_calls(worker: str, prompt_bytes: int, steps: int) -> list[CountedCall]:
-    """Return so many requests to one worker, each reading the replies to all before it."""
+    """Return `steps` requests to one worker, each reading the replies to all earlier ones."""
     return [CountedCall(worker, prompt_bytes, tuple(range(step))) for step in range(steps)]
 
 
 class Unplannable(PodiumError):
-    """What a system does depends on what a model says; holds the request to that model."""
+    """A system's calls depend on a model's reply; holds the request to that model."""
 
-    def __init__(self, first: CountedCall) -> None:
+    def __init__(self, request: CountedCall) -> None:
         """Keep the first request to the conductor."""
         super().__init__("a model writes this system's plans")
-        self.first = first
+        self.first = request
 
 
 @dataclass(slots=True)
 class CountingPool(Pool):
-    """A pool that calls nobody and keeps every request."""
+    """A pool that makes no calls and records every request."""
 
     counted: list[CountedCall] = field(default_factory=list[CountedCall])
 
@@ -73,14 +73,14 @@ class CountingPool(Pool):
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Count one request; its reply is a place for what is not known.
+        """Count one request; its reply is a placeholder.
 
-        Raises `Unplannable` when a conductor is asked, UserError for a worker the pool lacks.
+        Raises `Unplannable` if a conductor is asked, UserError if the pool lacks the worker.
         """
         text = "\n".join(message.text for message in messages)
-        own = len(PLACE.sub("", text).encode(errors="surrogatepass"))
+        size = len(PLACE.sub("", text).encode(errors="surrogatepass"))
         times = sampling.times_max_tokens if sampling else 1
-        call = CountedCall(worker, own, tuple(map(int, PLACE.findall(text))), times)
+        call = CountedCall(worker, size, tuple(map(int, PLACE.findall(text))), times)
         if worker == CONDUCTOR:
             raise Unplannable(call)
         self._model(worker)
@@ -89,7 +89,7 @@ class CountingPool(Pool):
 
 
 async def _failing_trial(question: Question, reply: str) -> Grade:
-    """Return that no public test passes: who asks until they do, asks the most it may."""
+    """Return a failed public test, so that a system that retries makes its maximum of calls."""
     return Grade(0.0, None)
 
 
@@ -106,72 +106,72 @@ def counted_all(
         models[CONDUCTOR] = cast(Model, None)
 
     async def each() -> list[tuple[CountedCall, ...]]:
-        made: list[tuple[CountedCall, ...]] = []
+        calls: list[tuple[CountedCall, ...]] = []
         for question, epoch in pairs:
             pool = CountingPool(
                 models=cast(Any, models), spec=spec, epoch=epoch, public_tests=_failing_trial
             )
             await system(question, pool)
-            made.append(tuple(pool.counted))
-        return made
+            calls.append(tuple(pool.counted))
+        return calls
 
     return anyio.run(each)
 
 
 def worst_case(
-    worker: str, first: CountedCall, question: Question, planning: int, steps: int
+    worker: str, initial: CountedCall, question: Question, planning: int, steps: int
 ) -> tuple[CountedCall, ...]:
-    """Return the most that a written plan can ask of one worker, its conductor's calls included.
+    """Return the maximum calls of a model's plan with one worker, conductor calls included.
 
-    Steps read all before them; a subtask is part of what the conductor wrote. The retry has the
-    first request, its reply, and a reason about as long as that request. Of `planning` calls those
-    after two belong to later rounds, which see the first one's plan and last reply.
+    Each step reads all earlier ones; its subtask is part of the conductor's reply. The retry has
+    the first request, its reply, and a reason about as long as that request. `planning` calls after
+    the second belong to later rounds, which read the first round's plan and last reply.
     """
-    calls = [first]
+    calls = [initial]
     if planning > 1:
-        calls.append(CountedCall(CONDUCTOR, 2 * first.prompt_bytes, (0,)))
+        calls.append(CountedCall(CONDUCTOR, 2 * initial.prompt_bytes, (0,)))
     written = len(calls) - 1
     size = len(question.text.encode())
     for index in range(steps):
-        before = tuple(range(written + 1, written + 1 + index))
-        calls.append(CountedCall(worker, size, (written, *before)))
-    seen = (*range(written + 1), len(calls) - 1)
+        earlier = tuple(range(written + 1, written + 1 + index))
+        calls.append(CountedCall(worker, size, (written, *earlier)))
+    reads = (*range(written + 1), len(calls) - 1)
     for later in range(len(calls), len(calls) + planning - 2):
-        calls.append(CountedCall(CONDUCTOR, 3 * first.prompt_bytes, seen))
-        seen = (*seen, later)
+        calls.append(CountedCall(CONDUCTOR, 3 * initial.prompt_bytes, reads))
+        reads = (*reads, later)
     return tuple(calls)
 
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """What some calls take; None is unknown."""
+    """Totals of some calls; None is unknown."""
 
     calls: Decimal = Decimal(0)
     input: Decimal | None = Decimal(0)
     output: Decimal | None = Decimal(0)
     usd: Decimal | None = Decimal(0)
     sized: Decimal = Decimal(0)
-    """Input tokens of past calls whose prompts' bytes are known, and those bytes."""
+    """Input tokens of the past calls whose prompt bytes are known; `bytes` has those bytes."""
     bytes: Decimal = Decimal(0)
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """All of them, in this order."""
+        """All fields, in order."""
         return self.calls, self.input, self.output, self.usd, self.sized, self.bytes
 
-    def __add__(self, other: "CallTotals") -> "CallTotals":
-        pairs = zip(self.parts, other.parts, strict=True)
+    def __add__(self, addend: "CallTotals") -> "CallTotals":
+        pairs = zip(self.parts, addend.parts, strict=True)
         sums: list[Any] = [None if None in pair else pair[0] + pair[1] for pair in pairs]
         return CallTotals(*sums)
 
     def times(self, factor: Decimal | int) -> "CallTotals":
-        """Return the take of so many such things."""
-        scaled: list[Any] = [None if one is None else one * factor for one in self.parts]
+        """Return the totals multiplied by a factor."""
+        scaled: list[Any] = [None if value is None else value * factor for value in self.parts]
         return CallTotals(*scaled)
 
     def per(self, count: Decimal | int) -> "CallTotals":
-        """Return the take of one of so many such things."""
-        shares: list[Any] = [None if one is None else one / count for one in self.parts]
+        """Return the totals divided by a count."""
+        shares: list[Any] = [None if value is None else value / count for value in self.parts]
         return CallTotals(*shares)
 
 
@@ -184,43 +184,43 @@ def _sums() -> defaultdict[Any, CallTotals]:
 
 
 def _one_call(prompt: int | None, output: int | None, usd: Decimal | None) -> CallTotals:
-    read, written = (None if one is None else Decimal(one) for one in (prompt, output))
+    read, written = (None if value is None else Decimal(value) for value in (prompt, output))
     return CallTotals(Decimal(1), read, written, usd)
 
 
 @dataclass(slots=True)
 class PastRuns:
-    """What was found."""
+    """Totals of past runs."""
 
     answers: dict[tuple[str, str], defaultdict[Any, CallTotals]] = field(
         default_factory=lambda: defaultdict(_sums)
     )
-    """Per suite and system, what each graded answer took."""
+    """Per suite and system, the totals of each graded answer."""
     workers: dict[tuple[str, str], CallTotals] = field(default_factory=_sums)
-    """Per suite and worker; the suite `` is all of them."""
-    judges: dict[str, CallTotals] = field(default_factory=_sums)  # per suite, what judging took
+    """Per suite and worker; the empty suite has the totals of all suites."""
+    judges: dict[str, CallTotals] = field(default_factory=_sums)  # per suite, totals of judging
     strangers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Suites and systems that ran on other models: their totals say nothing."""
+    """Suites and systems that ran on other models: their totals are not used."""
 
     def of_system(self, suite: str, system: str) -> list[CallTotals]:
-        """Return what each answer of a system took on a suite; empty when it had none so."""
+        """Return the totals of each answer of a system on a suite; empty if there are none."""
         key = (suite, system)
-        known = key in self.answers and key not in self.strangers
-        return [*self.answers[key].values()] if known else []
+        is_known = key in self.answers and key not in self.strangers
+        return [*self.answers[key].values()] if is_known else []
 
     def of_worker(self, suite: str, worker: str) -> CallTotals | None:
-        """Return a worker's calls on a suite, else on all; None when it was never called."""
+        """Return a worker's totals on a suite, else on all; None if it was never called."""
         return self.workers.get((suite, worker)) or self.workers.get(("", worker))
 
     def add(self, row: Call, took: CallTotals) -> None:
-        """Add a call to whatever it was part of."""
+        """Add a call to the totals of its judge, worker and answer."""
         if row.scope == "scoring":
             self.judges[row.suite] += took
         if row.scope != "inference":
             return
         for suite in (row.suite, ""):
             self.workers[suite, row.role] += took
-        # What a system only tried, to learn by, are no answers of its.
+        # Training tries are no answers of a system.
         alone = task_name(row.suite, row.system, SELECTION)
         if row.counted and (row.task == alone or not row.task.endswith(f"({SELECTION})")):
             pair = (row.question, row.epoch, row.sample)
@@ -228,11 +228,11 @@ class PastRuns:
 
 
 def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
-    """Return what ledgers say of a pool's workers, at a book's prices; UserError for damage."""
+    """Return the past runs of a pool's workers, at a book's prices; UserError for damaged files."""
     past = PastRuns()
     slots = {slot.name: slot for slot in spec.slots}
-    found = (files for one in dirs if has_system_runs(one) for files in system_runs_below(one))
-    for row in (row for files in found for row in rows_of(files)):
+    runs = (files for path in dirs if has_system_runs(path) for files in system_runs_below(path))
+    for row in (row for files in runs for row in rows_of(files)):
         served = row.billable == "yes" or row.shared_from is not None
         if not served or row.input_total is None or row.output is None:
             continue
@@ -252,18 +252,18 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
 
 
 def mean_of(totals: Sequence[CallTotals]) -> CallTotals:
-    """Return what several things took on average."""
+    """Return the mean of several totals."""
     return sum(totals, NO_CALLS).per(len(totals))
 
 
 def by_cost(take: CallTotals) -> tuple[bool, Decimal]:
-    """Return a sort key: what is unknown may be the dearest."""
+    """Return a sort key in which an unknown cost counts as the highest."""
     return take.usd is None, take.usd or Decimal(0)
 
 
 @dataclass(slots=True)
 class Estimator:
-    """Prices calls of one pool; notes why something stayed unknown."""
+    """Prices calls of one pool, and collects why a value is unknown."""
 
     spec: PoolSpec
     book: Book
@@ -271,11 +271,11 @@ class Estimator:
     suite: str
     unknown: dict[str, None] = field(default_factory=dict[str, None])  # reasons, in order
     bounded: set[str] = field(default_factory=set[str])
-    """Workers of whom no past call is known, so that nothing is expected of them."""
+    """Workers without a known past call, for which there is no expectation."""
     reasoning: int | None = None  # tokens of an expected reply that are reasoning
 
     def at_most(self, calls: Sequence[CountedCall]) -> CallTotals:
-        """Return the most that one question's calls can take."""
+        """Return the maximum of one question's calls."""
         outputs = [self._limit(call) for call in calls]
         total = NO_CALLS
         for call, output in zip(calls, outputs, strict=True):
@@ -287,22 +287,22 @@ class Estimator:
         return total
 
     def dearest(self, chains: Iterable[Sequence[CountedCall]]) -> CallTotals:
-        """Return the most that one of several ways to answer a question can take."""
+        """Return the maximum over several ways to answer a question."""
         return max(map(self.at_most, chains), key=by_cost)
 
     def expected(self, calls: Sequence[CountedCall]) -> CallTotals:
-        """Return what one question's calls take when workers go on as they did."""
+        """Return the expected totals of one question's calls, from its workers' past calls."""
         past = [self.past.of_worker(self.suite, call.worker) for call in calls]
-        outputs = [one and ceil((one.output or Decimal(0)) / one.calls) for one in past]
+        outputs = [took and ceil((took.output or Decimal(0)) / took.calls) for took in past]
         total = NO_CALLS
-        for call, known, output in zip(calls, past, outputs, strict=True):
-            if known is None or output is None:
+        for call, took, output in zip(calls, past, outputs, strict=True):
+            if took is None or output is None:
                 self.bounded.add(call.worker)
                 total += UNKNOWN_CALL
                 continue
-            own = call.prompt_bytes
-            own = ceil(own * known.sized / known.bytes) if known.bytes else own
-            prompt, price = _prompt(call, own, outputs), self._price(call.worker)
+            size = call.prompt_bytes
+            size = ceil(size * took.sized / took.bytes) if took.bytes else size
+            prompt, price = _prompt(call, size, outputs), self._price(call.worker)
             usd = None
             if price is not None and prompt is not None:
                 slot = self.spec.worker(call.worker)
@@ -326,7 +326,7 @@ class Estimator:
         return limit * call.times_max_tokens
 
 
-def _prompt(call: CountedCall, own: int, outputs: Sequence[int | None]) -> int | None:
-    """Return the tokens that a call reads: its own, and the replies in it where all are known."""
-    read = [outputs[one] for one in call.reads]
-    return None if None in read else own + sum(one for one in read if one is not None)
+def _prompt(call: CountedCall, size: int, outputs: Sequence[int | None]) -> int | None:
+    """Return a call's input tokens, replies included; None if the size of one is unknown."""
+    read = [outputs[index] for index in call.reads]
+    return None if None in read else size + sum(tokens for tokens in read if tokens is not None)

@@ -1,4 +1,4 @@
-"""What speaks against a run before anything is spent: keys, prices, packages, unfit systems."""
+"""Checks before a run spends anything: keys, prices, packages, unfit systems."""
 
 import os
 import re
@@ -40,21 +40,21 @@ from podium.harness.suite import PubliclyTested, Suite, moved_versions
 from podium.harness.system import Group, SystemCard, lacks_sandbox, missing_sandbox
 
 TRUSTED = ("inspect_ai", "podium")
-"""Packages whose hooks keep to this machine: Inspect's own and ours."""
+"""Packages whose hooks send nothing elsewhere: Inspect's and podium's."""
 TELEMETRY = "INSPECT_TELEMETRY"
-"""Names a function of another package that Inspect sends whole logs to."""
+"""Environment variable that names a function to which Inspect sends whole logs."""
 
 
 def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
-    """Raise UserError for a suite that must not be published while somebody else listens."""
+    """Raise UserError for a suite that must not be published if a foreign hook is active."""
     private = next((suite.name for suite in suites if not suite.publishable), None)
     if private is None:
         return
     ensure_entry_points()
-    others = {hook: type(hook).__module__.partition(".")[0] for hook in get_all_hooks()}
+    packages = {hook: type(hook).__module__.partition(".")[0] for hook in get_all_hooks()}
     listening = [
         (registry_info(hook).name, f"uninstall {package!r}, or switch it off as its makers say")
-        for hook, package in others.items()
+        for hook, package in packages.items()
         if package not in TRUSTED and _is_active(hook)
     ]
     if function := os.environ.get(TELEMETRY, "").strip():
@@ -69,31 +69,31 @@ def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
 def _is_active(hook: Hooks) -> bool:
     try:
         return hook.enabled()
-    except Exception:  # whoever cannot say that it is off may listen
+    except Exception:  # a hook that cannot report its state may be active
         return True
 
 
 SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
-"""Providers that talk to a server of the user's own, with the variable that holds its address.
-They are asked for a connection instead of being constructed, which could start a server."""
+"""Providers that use the user's own server, with the variable that holds its address. The check
+opens a connection instead of constructing the provider, which could start a server."""
 OWN = "http://"
-"""How the address of a server of the user's own begins; what is sold is behind https, and may be
-behind a proxy that no plain connection passes."""
+"""Prefix of the address of a user's own server; paid APIs use https, and may be behind a proxy
+that a plain connection cannot pass."""
 IN_PROCESS = {"hf": "transformers"}
-"""Providers whose construction loads weights, with the package they need: looked up, not built."""
+"""Providers whose construction loads weights, with the package they need; only that is checked."""
 
 
 def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
-    """Return every reason why a pool, with these roles, cannot be run and paid for."""
-    called = {CONDUCTOR: conductor, GRADER: grader}
-    found: list[str] = []
-    for slot in (slot for slot in spec.slots if called.get(slot.name, True)):
-        found.extend(slot_problems(slot, spec, book))
-    return found
+    """Return every reason why a pool, with these roles, cannot be run or priced."""
+    roles = {CONDUCTOR: conductor, GRADER: grader}
+    reasons: list[str] = []
+    for slot in (slot for slot in spec.slots if roles.get(slot.name, True)):
+        reasons.extend(slot_problems(slot, spec, book))
+    return reasons
 
 
 def slot_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> list[str]:
-    """Return every reason why a model of a pool cannot be asked and paid for."""
+    """Return every reason why a model of a pool cannot be asked or priced."""
     return [
         *_model_problems(slot, spec.setup),
         *(_price_problems(slot, spec, book) if spec.label == "live" else ()),
@@ -103,16 +103,16 @@ def slot_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> list[str]:
 def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[str]:
     price, service = book.price(slot.price_ref), service_tier(slot.config, slot.args)
     if slot.not_auditable:
-        return  # the pool says that it has none, and every table says it again
+        return  # the pool declares that it has no price, and every table repeats that
     if price is None:
         copied = f"a copy of {spec.path}" if Path(spec.path).parent == POOLS else spec.path
-        why = (
+        reason = (
             f"book {book.name!r} has no {slot.price_ref!r}"
             if book.prices
             else f"book {book.name!r} states none, so name another book at `prices`"
         )
         yield (
-            f"Worker {slot.name!r} has no price: {why}. {nearest_prices(slot.price_ref, book)}"
+            f"Worker {slot.name!r} has no price: {reason}. {nearest_prices(slot.price_ref, book)}"
             f"Add this line below its model in {copied}, with US dollars per million tokens: "
             "price = { input = ..., output = ... }"
         )
@@ -125,20 +125,20 @@ def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[st
 
 
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:
-    """Return the slots whose calls will have no dollar figure."""
+    """Return the slots whose calls have no price."""
     return [slot.name for slot in spec.slots if book.price(slot.price_ref) is None]
 
 
 def overridden_prices(spec: PoolSpec) -> Iterator[str]:
-    """Yield which price of a pool file replaces another one that its book has."""
+    """Yield each price of a pool file that replaces a different one of its book."""
     if not spec.prices:
         return
     book = read_book(spec.prices)
     for slot in spec.slots:
-        own, listed = slot.own_price(spec.name), book.price(slot.model)
-        if own and listed and own.base != listed.base:
+        price, listed = slot.own_price(spec.name), book.price(slot.model)
+        if price and listed and price.base != listed.base:
             yield (
-                f"{slot.name!r} is priced by the pool file, {own.input} and {own.output} per "
+                f"{slot.name!r} is priced by the pool file, {price.input} and {price.output} per "
                 f"million tokens in and out; {book.name!r} has {listed.input} and {listed.output}."
             )
 
@@ -163,33 +163,33 @@ def _is_pinned(args: Mapping[str, Any]) -> bool:
     if not isinstance(routing, Mapping):
         return False
     chosen = cast(Mapping[str, Any], routing)
-    last = chosen.get("order") if chosen.get("allow_fallbacks") is False else None
-    lists: tuple[Any, ...] = (chosen.get("only"), last)
+    order = chosen.get("order") if chosen.get("allow_fallbacks") is False else None
+    lists: tuple[Any, ...] = (chosen.get("only"), order)
     return any(isinstance(hosts, list) and len(cast(list[Any], hosts)) == 1 for hosts in lists)
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
-    """Return the slots that a limit of dollars makes ask one call at a time, and why."""
-    return {slot.name: why for slot in spec.slots if (why := _without_bound(slot, book))}
+    """Return the slots that make one call at a time under a dollar limit, and why."""
+    return {slot.name: reason for slot in spec.slots if (reason := _without_bound(slot, book))}
 
 
-def refuse_too_little(spec: PoolSpec, book: Book, part: Decimal, processes: int) -> None:
-    """Raise UserError where no call of any worker fits into what one process may spend."""
+def refuse_too_little(spec: PoolSpec, book: Book, share: Decimal, processes: int) -> None:
+    """Raise UserError if no call of any worker fits into one process's share of the limit."""
     bounds = {slot.name: _bound(slot, book) for slot in (*spec.workers, *spec.variants)}
-    known = {name: bound for name, bound in bounds.items() if bound is not None}
-    if len(known) < len(bounds):
+    bounded = {name: bound for name, bound in bounds.items() if bound is not None}
+    if len(bounded) < len(bounds):
         return
-    name = min(known, key=lambda one: known[one])
-    if known[name] > part:
-        who = f"each of {processes} processes" if processes > 1 else "all calls together"
+    name = min(bounded, key=lambda worker: bounded[worker])
+    if bounded[name] > share:
+        payer = f"each of {processes} processes" if processes > 1 else "all calls together"
         raise UserError(
-            f"One call of {name!r} can cost ${known[name]:.4f}, more than the ${part:.4f} that "
-            f"{who} may: raise the limit of dollars, or set a smaller max_tokens for the workers."
+            f"One call of {name!r} can cost ${bounded[name]:.4f}, more than the ${share:.4f} that "
+            f"{payer} may: raise the limit of dollars, or set a smaller max_tokens for the workers."
         )
 
 
 def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
-    """Return the most that a call with an empty prompt can cost; None where nothing bounds it."""
+    """Return the maximum cost of a call with an empty prompt; None if it has no bound."""
     service = service_tier(slot.config, slot.args)
     attempted = Attempted("unknown", "none", None, service, 0, slot_max_tokens(slot))
     return upper_bound(attempted, book.price(slot.price_ref))
@@ -208,75 +208,75 @@ def _without_bound(slot: WorkerSpec, book: Book) -> str:
 
 
 def slot_max_tokens(slot: WorkerSpec) -> int | None:
-    """Return the limit of a slot's replies: its own, else its provider's if that can be set up."""
+    """Return a slot's reply limit in tokens: its own, else its provider's if that can be set up."""
     if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
         return slot.config.max_tokens
     try:
         model = slot_model(slot)
         return max_tokens_of(model, model.config)
-    except Exception:  # `problems` says what keeps it from being set up
+    except Exception:  # `problems` reports why it cannot be set up
         return None
 
 
 def package_problems() -> list[str]:
-    """Return whether another distribution has installed a package of our name, too."""
-    others = {*metadata.packages_distributions().get("podium", [])} - {"podium"}
+    """Return an error for each other distribution that installs a package named podium."""
+    owners = {*metadata.packages_distributions().get("podium", [])} - {"podium"}
     return [
         f"Package 'podium' is also installed by {name!r}: uninstall it (pip uninstall {name})."
-        for name in sorted(others)
+        for name in sorted(owners)
     ]
 
 
 def shadowing_notes() -> Iterator[str]:
-    """Yield which other package named podium is in the working directory or on PYTHONPATH."""
-    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    for place in dict.fromkeys((str(Path.cwd()), *named)):
+    """Yield each other package named podium in the working directory or on PYTHONPATH."""
+    paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    for place in dict.fromkeys((str(Path.cwd()), *paths)):
         spec = PathFinder.find_spec("podium", [place])
-        # A whole podium is this one, or a checkout.
+        # A complete podium is this one, or a checkout.
         if spec and spec.origin and not Path(spec.origin).with_name("_registry.py").exists():
             yield f"{spec.origin} is imported there instead of podium: rename it."
 
 
 def _model_problems(slot: WorkerSpec, setup: str) -> Iterator[str]:
-    who = f"Worker {slot.name!r} ({slot.model})"
+    label = f"Worker {slot.name!r} ({slot.model})"
     if slot.provider in IN_PROCESS:
         if util.find_spec(IN_PROCESS[slot.provider]) is None:
-            yield f"{who} runs in this process: install the train extra (pip install '.[train]')."
+            yield f"{label} runs in this process: install the train extra (pip install '.[train]')."
         return
     if slot.provider in SERVED:
         variable = SERVED[slot.provider]
         address = str(slot.args.get("base_url") or os.environ.get(variable, ""))
         if not address:
-            yield f"{who} needs a running server: start it and set {variable}=http://HOST:PORT/v1."
+            yield f"{label} needs a running server: start it and set {variable}=http://HOST:PORT/v1."
             return
     else:
         try:
             address = str(slot_model(slot).api.base_url or "")
-        except Exception as error:  # whatever a provider's constructor raises is the finding
-            said = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
-            yield f"{who} cannot be set up: {said}"
+        except Exception as error:  # any error of a provider's constructor is reported
+            message = " ".join(re.sub(r"\[/?[a-z ]+\]", "", str(error)).split())  # rich markup
+            yield f"{label} cannot be set up: {message}"
             return
         if not address.startswith(OWN):
             return
-    parts = urlsplit(address)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    try:  # Inspect would try again for ever
-        socket.create_connection((parts.hostname or "", port), timeout=2).close()
+    url = urlsplit(address)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    try:  # Inspect would retry for ever
+        socket.create_connection((url.hostname or "", port), timeout=2).close()
     except OSError as error:
-        yield f"{who}: nothing answers at {address} ({error}). {setup}".rstrip()
+        yield f"{label}: nothing answers at {address} ({error}). {setup}".rstrip()
 
 
 ALL = "all"
-GROUPS = (ALL, *get_args(Group))  # what stands for several systems
+GROUPS = (ALL, *get_args(Group))  # names that expand to several systems
 MOST_TRIES = 10_000
-"""Behind an `@` stands at most this: each of them is a call, for every question."""
+"""Maximum number after an `@`: each unit is a call, for every question."""
 CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
-"""Whose row controls are matched with, the first that is there."""
+"""Systems that controls are matched with; the first that is present."""
 
 
 def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
-    """Return why a system that tries programs cannot have suites of which one shows no tests."""
-    mute = next((one.name for one in suites if not isinstance(one, PubliclyTested)), None)
+    """Return why a system that needs public tests cannot run if a suite shows none."""
+    mute = next((suite.name for suite in suites if not isinstance(suite, PubliclyTested)), None)
     if mute is None or "public tests" not in catalogue.card(name).needs:
         return None
     return (
@@ -286,26 +286,26 @@ def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
 
 
 def ours(catalogue: Catalogue) -> dict[str, SystemCard]:
-    """Return the systems that come with podium: others run only where they are named."""
+    """Return the systems that come with podium; others run only if named."""
     systems = catalogue.systems
     return {name: systems[name] for name in systems if name in catalogue.ours}
 
 
 def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -> list[str]:
-    """Return all that fit, singles first, but what learns by trying or is others' code."""
+    """Return all systems that fit, singles first, without those that learn and frameworks."""
     tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
     unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
-    others = [
+    candidates = [
         name
         for name, card in ours(catalogue).items()
         if name != ANY_SINGLE and card.group != "frameworks" and not card.learns
         if ("recorded" in card.traits or not spec.replayed) and not card.needs & unmet
     ]
-    return [SINGLE, *(name for name in others if not why_unfit(name, catalogue, spec))]
+    return [SINGLE, *(name for name in candidates if not why_unfit(name, catalogue, spec))]
 
 
 def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
-    """Return why a system cannot run on a pool, in one sentence; None when it can."""
+    """Return why a system cannot run on a pool, in one sentence; None if it can."""
     card = catalogue.systems.get(manifest_key(name))
     if card is None:
         return unknown_system(name, catalogue)
@@ -317,39 +317,39 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
 def why_not_live(
     name: str, catalogue: Catalogue, spec: PoolSpec, stored: Experiment | None
 ) -> str | None:
-    """Return why a live run may not begin with a system; one that has begun goes on."""
+    """Return why a live run may not begin with a system; stored rows may continue."""
     if spec.label != "live" or (stored and any(row.system == name for row in stored.entries)):
         return None
-    why = catalogue.card(name).methods.live_refusal(split_k(name)[1], spec)
-    return why and f"{name} {why}"
+    refusal = catalogue.card(name).methods.live_refusal(split_k(name)[1], spec)
+    return refusal and f"{name} {refusal}"
 
 
 def asked_slots(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> set[str]:
     """Return the workers of a pool, and its conductor, that systems may ask."""
-    asked: set[str] = set()
+    slots: set[str] = set()
     for name in names:
         alone = manifest_key(name) == ANY_SINGLE
-        asked |= {name.partition(":")[2]} if alone else {*spec.names}
-        asked |= {*catalogue.card(name).needs} & {CONDUCTOR}
-    return asked
+        slots |= {name.partition(":")[2]} if alone else {*spec.names}
+        slots |= {*catalogue.card(name).needs} & {CONDUCTOR}
+    return slots
 
 
 def remarks_on(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> Iterator[str]:
-    """Yield what is good to know of systems on a pool, a sentence each."""
+    """Yield remarks on systems for a pool, a sentence each."""
     for name in names:
         remarks = catalogue.card(name).methods.remarks(split_k(name)[1], spec)
         yield from (f"{name} {remark}" for remark in remarks)
 
 
 def unknown_system(name: str, catalogue: Catalogue) -> str:
-    """Return the refusal of a name that no system has, with all that there are."""
+    """Return the error for an unknown system, with the list of known ones."""
     plain, k = split_k(name)
     if k and (plain in GROUPS or plain == SINGLE):
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
     cards, near = catalogue.systems, did_you_mean(name, (*catalogue.systems, *GROUPS))
-    known = ", ".join(sorted(one for one, card in cards.items() if card.group != "controls"))
+    names = ", ".join(sorted(system for system, card in cards.items() if card.group != "controls"))
     return (
-        f"{near}There is no system {name!r}; known systems: {known}, and controls, which `podium "
+        f"{near}There is no system {name!r}; known systems: {names}, and controls, which `podium "
         f"systems` lists; groups of them: {', '.join(GROUPS)}."
     )
 
@@ -363,8 +363,8 @@ def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:
     elif card.takes_name:
         yield from () if k else (f"{name!r}: behind the @ stands a {card.k}.",)
     elif not re.fullmatch(r"[1-9]\d{0,4}", k, re.ASCII) or int(k) > MOST_TRIES:
-        said = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."
-        yield f"{name[:60]!r}: behind the @ stands {said}"
+        limits = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."
+        yield f"{name[:60]!r}: behind the @ stands {limits}"
 
 
 def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
@@ -372,10 +372,10 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
     if "conductor" in card.needs and spec.conductor is None:
         yield f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     methods = card.methods
-    for bring in (methods.arguments, methods.conductor):  # what it brings must be there
-        yield from (f"{name}: {why}" for why in reasons_of(bring, k))
-    if why := methods.pool_refusal(k, spec):
-        yield f"{name} {why}"
+    for bring in (methods.arguments, methods.conductor):  # its own files must exist
+        yield from (f"{name}: {reason}" for reason in reasons_of(bring, k))
+    if reason := methods.pool_refusal(k, spec):
+        yield f"{name} {reason}"
     if lacks_sandbox(card):
         yield missing_sandbox(name)
     if spec.replayed and "recorded" not in card.traits and not prompts_recorded(spec):
@@ -389,41 +389,42 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
 
 
 def missing_extra(manifest: SystemCard) -> str | None:
-    """Return the sentence on an extra that a system needs and this machine lacks."""
+    """Return an error if a system needs an extra that is not installed."""
     extra = manifest.methods.extra
-    lacked = next((one for one in extra.modules if find_spec(one) is None), None) if extra else None
+    modules = extra.modules if extra else ()
+    lacked = next((module for module in modules if find_spec(module) is None), None)
     return extra and lacked and f"{manifest.name} needs {lacked}: pip install '.[{extra.name}]'."
 
 
 def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """Return a sentence for the systems that other graders have rewarded than there are now."""
-    said: dict[str, list[str]] = {}
+    """Return a sentence for each group of systems trained with other grader versions."""
+    groups: dict[str, list[str]] = {}
     suites = catalogue.suites
     for name in systems:
         card = catalogue.systems.get(manifest_key(name))
         if card is None:
             continue
-        then, what = card.methods.graders(split_k(name)[1]), "whose versions nobody wrote down"
+        then, change = card.methods.graders(split_k(name)[1]), "whose versions nobody wrote down"
         if then is not None:
             now = {suite: suites[suite].version for suite in then if suite in suites}
             moved = moved_versions(then, now)
-            what = moved and f"that have moved since: {moved}"
-        if what:
-            said.setdefault(what, []).append(name)
-    return [f"{', '.join(names)} learnt from graders {what}." for what, names in said.items()]
+            change = moved and f"that have moved since: {moved}"
+        if change:
+            groups.setdefault(change, []).append(name)
+    return [f"{', '.join(names)} learnt from graders {change}." for change, names in groups.items()]
 
 
 def refuse_unready(spec: PoolSpec, book: Book) -> None:
-    """Raise UserError for a missing key, server or price of a worker, and count the others."""
-    if found := list(dict.fromkeys(problems(spec, book, conductor=False))):
-        more = f" (and {len(found) - 1} more: podium doctor lists them)" if found[1:] else ""
-        raise UserError(f"{found[0]}{more}")
+    """Raise UserError for the first missing key, server or price, with the number of others."""
+    if reasons := list(dict.fromkeys(problems(spec, book, conductor=False))):
+        suffix = f" (and {len(reasons) - 1} more: podium doctor lists them)" if reasons[1:] else ""
+        raise UserError(f"{reasons[0]}{suffix}")
 
 
 def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
-    """Raise UserError for a directory with a system that is unknown now, or a suite graded anew.
+    """Raise UserError if a directory has an unknown system or another version of a suite.
 
-    Inspect takes a moved suite's tasks for new ones: all would be asked, and paid, again.
+    Inspect treats such a suite's tasks as new: all would be asked, and paid for, again.
     """
     for row in stored.entries if stored else ():
         if manifest_key(row.system) not in catalogue.systems:
@@ -442,7 +443,7 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
 
 
 def match_target(match: str | None, systems: Sequence[str]) -> str | None:
-    """Return the system among those of a run whose cost controls are matched with."""
+    """Return the system of a run whose cost the controls are matched with."""
     if match:
         return match if match in systems else None
     keyed = {manifest_key(name): name for name in reversed(systems)}  # the first of a kind wins

@@ -1,4 +1,4 @@
-"""One run, from request to logs: read it from top to bottom; and the doctor who looks at one."""
+"""One run, from request to logs: read it from top to bottom; and `doctor`, which checks one."""
 
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -49,12 +49,12 @@ NEARLY_FULL = (
 )
 Runner = Callable[[RequestReader], RunOutcome]
 Consent = Callable[[Job, Any], None]
-"""(what a live run is, its `Estimate`): UserError unless the user agrees to what it can cost."""
+"""(job of a live run, its `Estimate`): UserError unless the user agrees to the possible cost."""
 
 
 def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = None) -> int:
-    """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
-    refuse_heard(reader.request, reader.catalogue)  # before anybody reads a question
+    """Run a request and print the outcome, as `podium run` does; return its exit code."""
+    refuse_heard(reader.request, reader.catalogue)  # before questions are read
     job, request = reader.read(), reader.request
     say_who_runs(job)
     live = job.spec.label == "live"
@@ -64,12 +64,12 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
         # No other run needs an estimate.
         from podium.harness.run.estimate import estimate
 
-        found = estimate(job)
-        _say_limits(job, found)
+        forecast = estimate(job)
+        _say_limits(job, forecast)
         if live:
             for warning in preflight.unpinned_hosts(job.spec):
                 say(f"podium: {warning}", file=sys.stderr)
-            agree(job, found)
+            agree(job, forecast)
     outcome = (runner or run_job)(reader)
     for reason in outcome.trouble:
         say(f"podium: unanswered: {reason}", file=sys.stderr)
@@ -87,7 +87,7 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
 
 
 def say_who_runs(job: Job) -> None:
-    """Say who is left out and why, whose price is another, and what is odd about live systems."""
+    """Print systems left out and why, overridden prices, and remarks on live systems."""
     if note := unknown_prompt_note(job.suites, job.request.prompt):
         say(note)
     for line in job.left_out:
@@ -100,31 +100,32 @@ def say_who_runs(job: Job) -> None:
             say(f"podium: {remark}", file=sys.stderr)
 
 
-def _say_limits(job: Job, found: Any) -> None:
-    """Say what limits do to a run, one line each; UserError where no call would be made."""
+def _say_limits(job: Job, forecast: Any) -> None:
+    """Print the effects of limits on a run, one line each; UserError if no call would be made."""
     from podium.harness.run.estimate import limit_warning, refuse_too_little
 
-    refuse_too_little(found, job.request)
-    if warning := limit_warning(found, job.request):
+    refuse_too_little(forecast, job.request)
+    if warning := limit_warning(forecast, job.request):
         say(f"podium: {warning}", file=sys.stderr)
     for note in _limit_notes(job):
         say(f"podium: under a limit {note}", file=sys.stderr)
 
 
 def _limit_notes(job: Job) -> list[str]:
-    """Return who of those that a run asks is asked one call at a time if it has a limit."""
+    """Return the workers of a run that make one call at a time under its limit."""
     if job.request.max_usd is None and job.request.max_usd_per_query is None:
         return []
     names = {*job.systems, *(row.system for row in job.experiment.entries)}
-    asked = asked_slots(names, job.catalogue, job.spec)
+    slots = asked_slots(names, job.catalogue, job.spec)
     if any(judged_among(suite, job.questions(suite)) for suite in job.suites):
-        asked.add(GRADER)
-    return _one_at_a_time(job.spec, job.book, asked)
+        slots.add(GRADER)
+    return _one_at_a_time(job.spec, job.book, slots)
 
 
-def _one_at_a_time(spec: PoolSpec, book: Book, asked: set[str]) -> list[str]:
-    whys = preflight.one_at_a_time(spec, book).items()
-    return [f"{name!r} is asked one call at a time: {why}." for name, why in whys if name in asked]
+def _one_at_a_time(spec: PoolSpec, book: Book, slots: set[str]) -> list[str]:
+    reasons = preflight.one_at_a_time(spec, book)
+    names = [name for name in reasons if name in slots]
+    return [f"{name!r} is asked one call at a time: {reasons[name]}." for name in names]
 
 
 LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
@@ -142,7 +143,7 @@ def run(
 
 
 def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> RunOutcome:
-    """Run what a reader has read, or will; as `run`."""
+    """Run a reader's request, read already or not; as `run`."""
     request = reader.request
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
@@ -162,13 +163,13 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
         with keep_until_logged(request.log_dir, request.group_dir) as replies, job.paced():
             outcome = _evaluate(job)
             if outcome.finished and not request.group_dir:
-                replies.clear()  # whatever a clock that was set makes of times
+                replies.clear()  # even if the system clock changed, which times depend on
             return outcome
 
 
 @contextmanager
 def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator[PaidReplies]:
-    """Let go of the replies of samples that are in their logs, before and after what is within."""
+    """Drop the stored replies of samples that are in logs, before and after the block."""
     replies = PaidReplies(group_dir or log_dir)
 
     def tidy_up() -> None:
@@ -185,12 +186,12 @@ def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator
 
 
 def _evaluate(job: Job) -> RunOutcome:
-    """Choose and learn, grade what was left ungraded, ask; then what depends on others' results."""
+    """Choose, learn, grade ungraded answers, ask; then the entries that need others' results."""
     log_dir = job.request.log_dir
     take_over(job)
     job = entries.with_entries(job)
     if any(log_dir.glob("*.eval")):
-        regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
+        regrade_dir(log_dir, job.catalogue.suites, job.box)  # answers whose grading failed
         retry_ungraded(log_dir, job.catalogue.suites, job.spec, job.meter())
     _note_openings(job)
     make_plans(job)
@@ -201,17 +202,17 @@ def _evaluate(job: Job) -> RunOutcome:
 
 
 def _begin_anew(job: Job) -> None:
-    """Set a run without replies aside if its pool is another one by now, and say so."""
+    """Set a run without replies aside if its pool has changed, and print a note."""
     stored, log_dir = job.stored, job.request.log_dir
     if stored and differs(stored, job.experiment, POOL):  # refused if something was answered
         with lock_experiment(log_dir):
             aside = set_aside(log_dir, job.experiment.pool_key)
-        said = f"The pool changed, and nothing was answered yet: {log_dir} begins anew"
-        say(f"{said}; what it held is in {aside}.")
+        message = f"The pool changed, and nothing was answered yet: {log_dir} begins anew"
+        say(f"{message}; what it held is in {aside}.")
 
 
 def make_plans(job: Job) -> None:
-    """Make the oracle's missing plans, outside the eval: they are no spend of any system."""
+    """Make the oracle's missing plans, outside the eval: no system is charged for them."""
     for row in job.experiment.entries:
         if row.system != ORACLE:
             continue
@@ -226,63 +227,63 @@ def make_plans(job: Job) -> None:
 
 
 def _note_openings(job: Job) -> None:
-    """Write down which eval questions are about to be asked; a run with nothing left opens none."""
+    """Record the eval questions that will be asked; a run with no unanswered pairs records none."""
     experiment = job.experiment
     if experiment.split != "eval" or job.request.settled:  # a shard's are its run's
         return
-    done = evaluate.answered_pairs(job.request.log_dir)
+    answered = evaluate.answered_pairs(job.request.log_dir)
     for name in experiment.suite_versions:
         suite = job.catalogue.suites[name]
         size, epochs = len(job.questions(suite)), experiment.epochs[name]
         rows = [row for row in experiment.entries if row.suite == name]
-        asked = {row.name: (len(row.questions) or size) * epochs for row in rows}
-        if any(len(done.get(task, ())) < pairs for task, pairs in asked.items()):
+        sizes = {row.name: (len(row.questions) or size) * epochs for row in rows}
+        if any(len(answered.get(task, ())) < pairs for task, pairs in sizes.items()):
             job.controls.opened(job.request.log_dir, suite, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a doctor has found."""
+    """The result of `doctor`."""
 
-    what: str  # what was looked at
+    what: str  # the pool or run that was checked
     problems: tuple[str, ...]
     """A sentence each, with the fix: `podium run` would refuse any of them."""
     facts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what is odd or good to know, and refused by nobody
+    notes: tuple[str, ...] = ()  # remarks that refuse nothing
 
 
 def examine(
     pool: str, box: str | None, catalogue: Catalogue, max_usd: Decimal | None = None
 ) -> Diagnosis:
-    """Return what a pool lacks for any run; UserError where it cannot be read."""
+    """Return what a pool lacks for any run; UserError if it cannot be read."""
     spec = read_pool(pool)
     book = spec.book()
-    found = preflight.package_problems()
-    found += [*batching.why_unbatched(spec), *preflight.problems(spec, book)]
+    reasons = preflight.package_problems()
+    reasons += [*batching.why_unbatched(spec), *preflight.problems(spec, book)]
     notes, facts = [*_notes(spec)], list[str]()
     slots = {slot.name for slot in spec.slots if max_usd}
-    notes += [f"under --max-usd {one}" for one in _one_at_a_time(spec, book, slots)]
+    notes += [f"under --max-usd {note}" for note in _one_at_a_time(spec, book, slots)]
     if box:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
-        found += missing
-    return Diagnosis(_pool_words(spec), tuple(found), tuple(facts), tuple(notes))
+        reasons += missing
+    return Diagnosis(_pool_words(spec), tuple(reasons), tuple(facts), tuple(notes))
 
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
-    """Return all that speaks against a run, by its own checks, and what will be odd about it."""
+    """Return all problems of a run, by its own checks, and remarks on it."""
     reader = RequestReader(request, catalogue, controls)
-    found = preflight.package_problems()
+    reasons = preflight.package_problems()
     with ExitStack() as stack:
         try:
-            found.extend(reader.all_reasons(stack))
-        except UserError as error:  # the reason that ends a reading
-            found.append(str(error))
-    problems = tuple(dict.fromkeys(found))
+            reasons.extend(reader.all_reasons(stack))
+        except UserError as error:  # a reason after which reading cannot continue
+            reasons.append(str(error))
+    problems = tuple(dict.fromkeys(reasons))
     if not hasattr(reader, "job"):
         return Diagnosis("This run", problems)
     job = reader.job
-    what = f"{_pool_words(job.spec)}, {pluralise(len(job.systems), 'system')}"
-    return Diagnosis(what, problems, (*_facts(job),), (*_oddities(job), *_notes(job.spec)))
+    subject = f"{_pool_words(job.spec)}, {pluralise(len(job.systems), 'system')}"
+    return Diagnosis(subject, problems, (*_facts(job),), (*_oddities(job), *_notes(job.spec)))
 
 
 def _pool_words(spec: PoolSpec) -> str:
@@ -291,14 +292,14 @@ def _pool_words(spec: PoolSpec) -> str:
 
 def _facts(job: Job) -> Iterator[str]:
     for suite in job.suites:
-        with suppress(UserError):  # a problem says so
+        with suppress(UserError):  # it is among the problems
             count, epochs = len(job.questions(suite)), job.experiment.epochs[suite.name]
             asks = f"{pluralise(count, 'question')}, {pluralise(epochs, 'time')} each"
             yield f"{suite.name}, version {suite.version} ({job.experiment.split}): {asks}."
     if job.systems:
         yield f"Systems: {', '.join(job.systems)}."
     if any(entries.is_chosen(job, name) or lessons.must_learn(job, name) for name in job.systems):
-        with suppress(UserError):  # a problem says so
+        with suppress(UserError):  # it is among the problems
             yield from filter(None, [learning_text(job)])
     if job.systems and job.spec.tokens_per_second:
         with suppress(UserError):  # a problem says so
@@ -317,11 +318,11 @@ def _oddities(job: Job) -> Iterator[str]:
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:
-    """Yield whose calls will have no dollars, and what shadows our names."""
+    """Yield notes on workers without a price, overridden prices, hosts and shadowing packages."""
     book = spec.book()
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = preflight.unpriced(spec, book)
-    free = [one for one in free if spec.label != "live" or one in excused]
+    free = [name for name in free if spec.label != "live" or name in excused]
     if free:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
     yield from preflight.overridden_prices(spec)

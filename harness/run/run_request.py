@@ -1,4 +1,4 @@
-"""What a run asks for: read, given its defaults, refused. Nothing is called or written here."""
+"""Reads a run's request, fills in defaults and checks it. Nothing is called or written here."""
 
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
@@ -71,42 +71,42 @@ UNNAMED = (
 
 
 def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
-    """Return the sentence on suites that do not know a prompt; empty when all do."""
-    asked = suites if prompt else ()
-    names = [one.name for one in asked if prompt_of(with_prompt(one, prompt or OFFICIAL)) != prompt]
-    said = f"No {prompt} prompt is known for {', '.join(names)}: asked with the {OFFICIAL} one."
-    return said if names else ""
+    """Return a sentence on suites that do not have a prompt; empty if all do."""
+    candidates = suites if prompt else ()
+    names = [s.name for s in candidates if prompt_of(with_prompt(s, prompt or OFFICIAL)) != prompt]
+    note = f"No {prompt} prompt is known for {', '.join(names)}: asked with the {OFFICIAL} one."
+    return note if names else ""
 
 
 def refuse_heard(request: RunRequest, catalogue: Catalogue) -> None:
-    """Raise UserError where somebody listens and a suite that is named must not be published."""
-    known = catalogue.suites
-    refuse_listeners(known[name] for name in request.suites if name in known)
+    """Raise UserError if a hook receives logs and a requested suite must not be published."""
+    suites = catalogue.suites
+    refuse_listeners(suites[name] for name in request.suites if name in suites)
 
 
 @dataclass(slots=True)
 class RequestReader:
-    """Reads a request, once, and says in turn all that speaks against it; nothing is written.
+    """Reads a request, once, and yields every reason to refuse it; writes nothing.
 
-    A run stops at the first reason; a doctor hears all, without what was refused before. The job
-    that was read goes through notes, estimate and run.
+    A run stops at the first reason; `doctor` lists all, without the refused parts. Notes, estimate
+    and run use the same job.
     """
 
     request: RunRequest
     catalogue: Catalogue
     controls: Controls
     job: Job = field(init=False)
-    """What was read; all of it once the reasons have been gone through."""
+    """The job; complete once all reasons have been iterated."""
     _is_read: bool = False
 
     def read(self) -> Job:
-        """Return the job; UserError for what must fail, keys, prices and boxes apart."""
+        """Return the job; UserError for any reason other than keys, prices and boxes."""
         for reason in () if self._is_read else self.reasons():
             raise UserError(reason)
         return self.job
 
     def reasons(self, ready: bool = False) -> Iterator[str]:
-        """Yield why the request is refused, if `ready` for keys and prices, too."""
+        """Yield why the request is refused; if `ready`, missing keys and prices are included."""
         spec = read_pool(self.request.pool)
         spec = in_batches(spec) if self.request.batch else spec
         yield from batching.why_unbatched(spec)
@@ -135,11 +135,11 @@ class RequestReader:
         self._is_read = True
 
     def all_reasons(self, stack: ExitStack) -> Iterator[str]:
-        """Yield why the run cannot begin; its sandbox stands as long as the stack does."""
-        heard = [*reasons_of(refuse_heard, self.request, self.catalogue)]
-        yield from heard  # before anybody reads a question or sets a provider up
+        """Yield why the run cannot begin; its sandbox stays open until the stack is closed."""
+        refusals = [*reasons_of(refuse_heard, self.request, self.catalogue)]
+        yield from refusals  # before questions are read or a provider is set up
         yield from missing_needs(self.job) if self._is_read else self.reasons(ready=True)
-        if not heard:
+        if not refusals:
             yield from reasons_of(refuse_listeners, self._suites())
         yield from reasons_of(self._open_box, stack)
         experiment = check_experiment(self.request.log_dir, self.job.experiment)
@@ -151,42 +151,42 @@ class RequestReader:
     def _unknown_suites(self) -> Iterator[str]:
         for name in self.request.suites:
             yield from reasons_of(find_named, self.catalogue.suites, name, "suite")
-        known = tuple(name for name in self.request.suites if name in self.catalogue.suites)
-        self.request = replace(self.request, suites=known)
+        names = tuple(name for name in self.request.suites if name in self.catalogue.suites)
+        self.request = replace(self.request, suites=names)
 
     def _named(self, spec: PoolSpec, book: Book, stored: Experiment | None) -> Job:
-        request, known = self.request, self.catalogue.suites
+        request, base = self.request, self.catalogue.suites
         prompts = dict[str, Prompt](stored.prompts if stored else {})
         if request.prompt:
-            named = select_suites(request, self.catalogue)
-            prompts |= dict.fromkeys((suite.name for suite in named), request.prompt)
-        put = {
-            name: with_prompt(known[name], prompts[known[name].name])
+            targets = select_suites(request, self.catalogue)
+            prompts |= dict.fromkeys((suite.name for suite in targets), request.prompt)
+        prompted = {
+            name: with_prompt(base[name], prompts[base[name].name])
             for name in {*request.suites, *prompts}
-            if name in known and known[name].name in prompts
+            if name in base and base[name].name in prompts
         }
-        catalogue = replace(self.catalogue, suites=ChainMap[str, Any](put, cast(Any, known)))
-        asked = select_suites(request, catalogue)
-        experiment = self._experiment(spec, book, stored, asked)
-        return Job(request, catalogue, self.controls, spec, book, asked, stored, experiment)
+        catalogue = replace(self.catalogue, suites=ChainMap[str, Any](prompted, cast(Any, base)))
+        suites = select_suites(request, catalogue)
+        experiment = self._experiment(spec, book, stored, suites)
+        return Job(request, catalogue, self.controls, spec, book, suites, stored, experiment)
 
     def _experiment(
         self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Suites
     ) -> Experiment:
-        """Return what a run covers: as asked, else as stored, else the defaults."""
+        """Return the experiment: from the request, else as stored, else the defaults."""
         request = self.request
 
         def settled(name: str, usual: Any) -> Any:
-            given = getattr(request, name)
-            return getattr(stored, name, usual) if given is None else given
+            value = getattr(request, name)
+            return getattr(stored, name, usual) if value is None else value
 
         refuse_no_epochs(request.epochs)
         if not 0 <= (scale := settled("time_scale", 0.01)) < inf:
             raise UserError(f"--time-scale must be 0 or a positive number, not {scale}.")
         budget = single_budget(request.equal)
         gate = file_digest(request.gate) if request.gate else ""
-        before = dict(stored.epochs) if stored else dict[str, int]()
-        epochs = {one.name: before.get(one.name) or usual_epochs(one) for one in suites}
+        earlier = dict(stored.epochs) if stored else dict[str, int]()
+        epochs = {suite.name: earlier.get(suite.name) or usual_epochs(suite) for suite in suites}
         return Experiment(
             pool=spec.name,
             pool_sha256=spec.sha256,
@@ -213,35 +213,35 @@ class RequestReader:
         )
 
     def _unusable_systems(self) -> Iterator[str]:
-        """Yield why systems cannot run; the others are asked for."""
+        """Yield why systems cannot run; the job keeps the others."""
         job, left_out = self.job, list[str]()
-        named = self.request.systems
+        names = self.request.systems
         if self.request.settled:
-            named = tuple({row.system: None for row in job.experiment.entries})
-        elif not named and job.spec.label == "live":
+            names = tuple({row.system: None for row in job.experiment.entries})
+        elif not names and job.spec.label == "live":
             yield UNNAMED.format(job.spec.name, ", ".join(preflight.GROUPS))
             return
-        named = named or preflight.default_systems(job.catalogue, job.spec, job.suites)
+        names = names or preflight.default_systems(job.catalogue, job.spec, job.suites)
         try:
-            if {*named} & {*preflight.GROUPS}:
-                named, left_out = _expanded_groups(job)
+            if {*names} & {*preflight.GROUPS}:
+                names, left_out = _expanded_groups(job)
         except UserError as error:
             yield str(error)
-            named = [one for one in named if one not in preflight.GROUPS]
+            names = [name for name in names if name not in preflight.GROUPS]
         fitting: list[str] = []
         alone = [f"{SINGLE}:{worker}" for worker in job.spec.names]
-        several = (alone if name == SINGLE else variants_named(name) for name in named)
+        several = (alone if name == SINGLE else variants_named(name) for name in names)
         for name in dict.fromkeys(chain.from_iterable(several)):
-            why = preflight.why_unfit(name, job.catalogue, job.spec)
-            why = why or preflight.why_untested(name, job.catalogue, job.suites)
-            if why := why or preflight.why_not_live(name, job.catalogue, job.spec, job.stored):
-                yield why
+            fault = preflight.why_unfit(name, job.catalogue, job.spec)
+            fault = fault or preflight.why_untested(name, job.catalogue, job.suites)
+            if fault := fault or preflight.why_not_live(name, job.catalogue, job.spec, job.stored):
+                yield fault
             else:
                 fitting.append(name)
-        asked = fitting
-        fitting, apart = fitting_systems(job, asked)
+        candidates = fitting
+        fitting, apart = fitting_systems(job, candidates)
         left_out += apart
-        if asked and not fitting:
+        if candidates and not fitting:
             yield f"No system can answer within {job.experiment.equal}. {apart[0]}"
         yield from why_unbounded(job, fitting)
         yield from self._undeclared(fitting)
@@ -249,7 +249,7 @@ class RequestReader:
         self.job = replace(job, systems=fitting, left_out=left_out, experiment=experiment)
 
     def _headline(self, fitting: Sequence[str]) -> str:
-        """Return the system of the headline: none is declared for a run that is under way."""
+        """Return the headline system; a stored run keeps the one it has."""
         if self.request.headline:
             return self.request.headline
         stored = self.job.stored
@@ -262,91 +262,92 @@ class RequestReader:
             yield f"--headline: {name} is not in this run: add --system {name}, or name another."
 
     def _suites(self) -> list[Suite[Any]]:
-        """Return the suites that are asked now, and those before them: their gaps are graded."""
-        job, known = self.job, self.job.catalogue.suites
-        before = {*job.stored.suite_versions} if job.stored else set[str]()
-        names = before - {suite.name for suite in job.suites}
-        return [*job.suites, *(known[name] for name in sorted(names) if name in known)]
+        """Return the requested suites and the stored ones, whose ungraded answers are graded."""
+        job, available = self.job, self.job.catalogue.suites
+        earlier = {*job.stored.suite_versions} if job.stored else set[str]()
+        names = earlier - {suite.name for suite in job.suites}
+        return [*job.suites, *(available[name] for name in sorted(names) if name in available)]
 
     def _open_box(self, stack: ExitStack) -> None:
         job, request, boxes = self.job, self.request, self.catalogue.boxes
         suites = {suite.name: suite for suite in self._suites()}
         for suite in job.suites:
             teaching = lessons.training_suites(job, suite)
-            suites |= {one.name: one for one in teaching if one.name not in suites}
+            suites |= {teacher.name: teacher for teacher in teaching if teacher.name not in suites}
         name = request.box or (job.stored.box if job.stored else None)
         if any(suite.needs_box for suite in suites.values()):
             name = select_box(name, boxes, ours=job.spec.label == "rehearsal")
         box = stack.enter_context(open_run_box(boxes, name, suites.values(), request.max_sandboxes))
         if box:
-            found = replace(job.experiment, box=box.name, images=box.image_ids)
-            self.job = replace(job, experiment=found, box=box)
+            experiment = replace(job.experiment, box=box.name, images=box.image_ids)
+            self.job = replace(job, experiment=experiment, box=box)
 
 
 def _changed_pool(job: Job) -> Iterator[str]:
-    """Yield what changed in the pool of a run that holds replies of the old one."""
+    """Yield what changed in the pool if the run already holds replies of the old pool."""
     stored, log_dir = job.stored, job.request.log_dir
     changed = differs(stored, job.experiment, POOL) if stored else ""
     if not changed or changed == "pool" or is_unanswered(log_dir):
         return
     workers = {slot.name: worker_facts(slot) for slot in job.spec.slots}
-    found = [*pool_changes(log_dir, workers, job.book)]
-    if found:
+    changes = [*pool_changes(log_dir, workers, job.book)]
+    if changes:
         yield (
             f"{log_dir} holds another experiment: its {changed} is another one: "
-            f"{'; '.join(found)}. Undo the change, or name another --log-dir."
+            f"{'; '.join(changes)}. Undo the change, or name another --log-dir."
         )
 
 
 def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
-    """Return names with groups spelled out, and who is left out; UserError if no member fits."""
-    names, known = job.request.systems, preflight.ours(job.catalogue)
+    """Return names with groups expanded, and those left out; UserError if no member fits."""
+    names, cards = job.request.systems, preflight.ours(job.catalogue)
     judged = any(judged_among(suite, job.questions(suite)) for suite in job.suites)
-    late = {name for name, card in known.items() if "match" in card.needs}
-    members = [(name, one) for name in names for one in _members(name, job.catalogue)]
-    found: dict[str, None] = {}
-    left: dict[str, list[str]] = {}
-    for name, one in sorted(members, key=lambda member: manifest_key(member[1]) in late):
+    late = {name for name, card in cards.items() if "match" in card.needs}
+    members = [(name, system) for name in names for system in _members(name, job.catalogue)]
+    fitting: dict[str, None] = {}
+    refusals: dict[str, list[str]] = {}
+    for name, system in sorted(members, key=lambda member: manifest_key(member[1]) in late):
         grouped = name in preflight.GROUPS
-        why = _unfit(one, job, [*found, *names], judged) if grouped else None
-        if why is None:
-            found[one] = None
+        reason = _unfit(system, job, [*fitting, *names], judged) if grouped else None
+        if reason is None:
+            fitting[system] = None
         else:
-            left.setdefault(why.removeprefix(one).lstrip(": "), []).append(one)
+            refusals.setdefault(reason.removeprefix(system).lstrip(": "), []).append(system)
     for group in names:
-        if not any(one in found for name, one in members if name == group):
-            why, them = next(iter(left.items()))
-            raise UserError(f"None of the {group} can run: {them[0]} {why}")
-    return [*found], [f"{', '.join(dict.fromkeys(them))}: {why}" for why, them in left.items()]
+        if not any(system in fitting for name, system in members if name == group):
+            reason, systems = next(iter(refusals.items()))
+            raise UserError(f"None of the {group} can run: {systems[0]} {reason}")
+    notes = (f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in refusals.items())
+    return [*fitting], [*notes]
 
 
 def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the systems of a group, a system being its own; `all` is without frameworks."""
+    """Yield the members of a group, or the system itself; `all` excludes frameworks."""
     if name not in preflight.GROUPS:
         yield name
         return
-    for one, card in preflight.ours(catalogue).items():
+    for system, card in preflight.ours(catalogue).items():
         if card.group == name or (name == preflight.ALL and card.group != "frameworks"):
-            yield SINGLE if one == ANY_SINGLE else one
+            yield SINGLE if system == ANY_SINGLE else system
 
 
-def _unfit(name: str, job: Job, others: Sequence[str], judged: bool) -> str | None:
-    """Return why a member of a group cannot run with others, or where a model grades, or at all."""
+def _unfit(name: str, job: Job, systems: Sequence[str], judged: bool) -> str | None:
+    """Return why a member of a group cannot run with `systems`, with a judge, or at all."""
     if name == SINGLE:
         return None
     if "match" in job.catalogue.card(name).needs:
         stored = [{*job.known_systems(suite)} for suite in job.suites]  # on every suite
-        known = sorted(set[str].intersection(*stored)) if stored else []
-        if preflight.match_target(job.request.match, [*others, *known]) is None:
+        everywhere = sorted(set[str].intersection(*stored)) if stored else []
+        if preflight.match_target(job.request.match, [*systems, *everywhere]) is None:
             whom = job.request.match or "a conductor"
             return f"{name} is matched with {whom}, which is not in this run."
     if name == ORACLE and judged:
         return f"{name} tries many plans, and a model would have to judge each."
-    why = preflight.why_unfit(name, job.catalogue, job.spec)
-    why = why or next(reasons_of(lessons.refuse_untaught, job, name), None)
-    why = why or preflight.why_untested(name, job.catalogue, job.suites)
-    why = why or next(batching.why_unpredictable(replace(job, systems=(name,))), None)
-    return why or preflight.why_not_live(name, job.catalogue, job.spec, job.stored)
+    reason = preflight.why_unfit(name, job.catalogue, job.spec)
+    reason = reason or next(reasons_of(lessons.refuse_untaught, job, name), None)
+    reason = reason or preflight.why_untested(name, job.catalogue, job.suites)
+    reason = reason or next(batching.why_unpredictable(replace(job, systems=(name,))), None)
+    return reason or preflight.why_not_live(name, job.catalogue, job.spec, job.stored)
 
 
 def _unlearnable(job: Job) -> Iterator[str]:
@@ -354,27 +355,27 @@ def _unlearnable(job: Job) -> Iterator[str]:
     if calls is not None and calls < 1:
         yield f"--train-calls must be at least 1, not {calls}."
         return
-    found = [*reasons_of(lessons.refuse_too_few, job), *reasons_of(earlier_answers, job)]
-    for one in job.systems:
-        found += reasons_of(lessons.refuse_untaught, job, one)
+    reasons = [*reasons_of(lessons.refuse_too_few, job), *reasons_of(earlier_answers, job)]
+    for system in job.systems:
+        reasons += reasons_of(lessons.refuse_untaught, job, system)
     for suite in job.suites:
-        found += reasons_of(_refuse_unmatched, job, suite)
-    yield from dict.fromkeys(found)
+        reasons += reasons_of(_refuse_unmatched, job, suite)
+    yield from dict.fromkeys(reasons)
 
 
 def missing_needs(job: Job) -> Iterator[str]:
-    """Yield every key, server and price that a pool or what a system brings along lacks."""
+    """Yield every key, server and price that the pool or a system's own conductor lacks."""
     conducted = any("conductor" in job.catalogue.card(name).needs for name in job.systems)
-    found = problems(job.spec, job.book, conductor=conducted)
+    reasons = problems(job.spec, job.book, conductor=conducted)
     for override in _conductors(job):
-        found += problems(with_conductor(job.spec, override), job.book)
-    yield from dict.fromkeys(found)
+        reasons += problems(with_conductor(job.spec, override), job.book)
+    yield from dict.fromkeys(reasons)
 
 
 def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
-    """Raise UserError for a control without the row that it is matched with, new or stored."""
+    """Raise UserError if a control's match target is neither requested nor stored."""
     match = job.request.match
-    late = [one for one in job.systems if "match" in job.catalogue.card(one).needs]
+    late = [name for name in job.systems if "match" in job.catalogue.card(name).needs]
     if late and match and manifest_key(match) not in job.catalogue.systems:
         raise UserError(f"--match: {preflight.unknown_system(match, job.catalogue)}")
     if late and match in late:
@@ -398,12 +399,12 @@ def _unasked_suites(job: Job) -> Iterator[str]:
 
 
 def _unasked_providers(job: Job) -> Iterator[str]:
-    """Yield what is wrong with limits of calls a minute: a slip would limit nothing."""
-    specs = [job.spec, *(with_conductor(job.spec, one) for one in _conductors(job))]
-    known = sorted({provider_of(slot.model) for spec in specs for slot in spec.slots})
+    """Yield errors in calls-per-minute limits: a mistyped provider would limit nothing."""
+    specs = [job.spec, *(with_conductor(job.spec, override) for override in _conductors(job))]
+    names = sorted({provider_of(slot.model) for spec in specs for slot in spec.slots})
     for provider, calls in job.request.rpm.items():
-        if provider not in known:
-            yield f"--rpm {provider}={calls}: pool {job.spec.name!r} asks {', '.join(known)} only."
+        if provider not in names:
+            yield f"--rpm {provider}={calls}: pool {job.spec.name!r} asks {', '.join(names)} only."
         elif calls < 1:
             yield f"--rpm {provider}={calls}: it must be at least 1."
 
@@ -423,7 +424,8 @@ def _refuse_questions(job: Job, suite: Suite[Any]) -> None:
 
 
 def _refuse_unrecorded_lessons(job: Job) -> None:
-    learn = (entries.is_chosen(job, one) or job.catalogue.card(one).learns for one in job.systems)
+    card = job.catalogue.card
+    learn = (entries.is_chosen(job, name) or card(name).learns for name in job.systems)
     if not job.spec.replayed or not any(learn):
         return
     for suite in job.suites:

@@ -1,4 +1,4 @@
-"""Options of systems, `podium run -S NAME=VALUE`: which apply to whom, and which are refused."""
+"""Options of systems, `podium run -S NAME=VALUE`: to which systems they apply, and checks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import Parameter, formatannotation
@@ -12,18 +12,18 @@ from podium.harness.run.catalogue import SET_BY_RUN, Catalogue, split_k
 from podium.harness.system import SystemCard
 
 OptionsBySystem = Mapping[str, Mapping[str, Any]]
-"""As `RunRequest.system_options` has them: under a system's name, or `""` for all that have it."""
+"""As in `RunRequest.system_options`: by system name, or `""` for all systems with the option."""
 
 
-def chosen_options(system: str, asked: OptionsBySystem, catalogue: Catalogue) -> dict[str, Any]:
+def chosen_options(system: str, options: OptionsBySystem, catalogue: Catalogue) -> dict[str, Any]:
     """Return the options of a system that a run sets; UserError for a value of the wrong type.
 
-    Options of one system replace those of all, and options of `NAME@K` those of `NAME`.
+    A system's own options override those of all systems; options of `NAME@K` override `NAME`'s.
     """
-    has = catalogue.options(system) if asked else {}
+    has = catalogue.options(system) if options else {}
     targets = dict.fromkeys(("", *reversed(_names(system))))
-    merged = {name: one for target in targets for name, one in asked.get(target, {}).items()}
-    return {name: _checked(system, has[name], one) for name, one in merged.items() if name in has}
+    merged = {name: value for target in targets for name, value in options.get(target, {}).items()}
+    return {name: _checked(system, has[name], v) for name, v in merged.items() if name in has}
 
 
 def _names(system: str) -> tuple[str, str, str]:
@@ -32,7 +32,7 @@ def _names(system: str) -> tuple[str, str, str]:
 
 
 def _checked(system: str, option: Parameter, value: Any) -> Any:
-    """Return a value as an option takes it; UserError if its type is another one."""
+    """Return a value converted to the option's type; UserError if it has another type."""
     kind = option.annotation
     try:
         adapter = TypeAdapter[Any](Any if isinstance(kind, str) or kind is option.empty else kind)
@@ -41,12 +41,12 @@ def _checked(system: str, option: Parameter, value: Any) -> Any:
     try:  # numbers of a comma list are still text
         return adapter.validate_python(value, strict=not isinstance(value, list))
     except ValidationError:
-        said = f"-S {option.name}={value!r} has the wrong type for {system}. Give a value of type"
-        raise UserError(f"{said} {formatannotation(kind).replace('typing.', '')}.") from None
+        text = f"-S {option.name}={value!r} has the wrong type for {system}. Give a value of type"
+        raise UserError(f"{text} {formatannotation(kind).replace('typing.', '')}.") from None
 
 
 def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
-    """Return the arguments that a system's name sets: its number, or what a name stands for."""
+    """Return the arguments that a system's name sets: its number, or those of its `@` name."""
     k = split_k(system)[1]
     if card.takes_name:
         return card.methods.arguments(k)
@@ -54,43 +54,43 @@ def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
 
 
 def why_options_refused(
-    asked: OptionsBySystem, systems: Sequence[str], catalogue: Catalogue
+    requested: OptionsBySystem, systems: Sequence[str], catalogue: Catalogue
 ) -> Iterator[str]:
-    """Yield what is wrong with the options of a run, by name, type and what else sets them."""
-    for target, options in asked.items():
-        meant = [one for one in systems if target in ("", *_names(one))]
+    """Yield errors in a run's options: unknown names, wrong types, or set by something else."""
+    for target, options in requested.items():
+        affected = [system for system in systems if target in ("", *_names(system))]
         for name in options:
-            shown = f"-S {target}{'.' if target else ''}{name}"
-            if not meant:
+            option = f"-S {target}{'.' if target else ''}{name}"
+            if not affected:
                 yield (
-                    f"{shown}: {target!r} is not in this run. Add --system {target}, or name one "
+                    f"{option}: {target!r} is not in this run. Add --system {target}, or name one "
                     f"of {', '.join(systems)}."
                 )
-            elif not any(name in catalogue.options(one) for one in meant):
-                yield f"{shown}: {_unknown(name, meant, catalogue)}"
+            elif not any(name in catalogue.options(system) for system in affected):
+                yield f"{option}: {_unknown(name, affected, catalogue)}"
     for system in systems:
-        yield from reasons_of(_refuse_contradiction, system, asked, catalogue)
+        yield from reasons_of(_refuse_contradiction, system, requested, catalogue)
 
 
 def _unknown(name: str, systems: Sequence[str], catalogue: Catalogue) -> str:
     """Return why none of the systems has an option."""
-    cards = [catalogue.card(one) for one in systems]
+    cards = [catalogue.card(system) for system in systems]
     if name in SET_BY_RUN:
         return f"{SET_BY_RUN[name]} sets it for all systems. Leave it out."
-    if own := next((one for one in cards if one.takes_name and name == one.k), None):
-        return f"the system's name sets it. Write --system {own.name}@{name.upper()}."
-    has = {one: [*catalogue.options(one)] for one in systems}
-    listed = "; ".join(f"{one}: {', '.join(names)}" for one, names in has.items() if names)
+    if match := next((card for card in cards if card.takes_name and name == card.k), None):
+        return f"the system's name sets it. Write --system {match.name}@{name.upper()}."
+    has = {system: [*catalogue.options(system)] for system in systems}
+    listed = "; ".join(f"{system}: {', '.join(names)}" for system, names in has.items() if names)
     near = did_you_mean(name, {option for names in has.values() for option in names})
     return f"{near}There is no option {name!r}. Known options: {listed or 'none'}."
 
 
-def _refuse_contradiction(system: str, asked: OptionsBySystem, catalogue: Catalogue) -> None:
-    """Raise UserError for an option of the wrong type, or that a system's name sets otherwise."""
-    for name, value in chosen_options(system, asked, catalogue).items():
-        named = named_arguments(system, catalogue.card(system)).get(name, value)
-        if named != value:
+def _refuse_contradiction(system: str, options: OptionsBySystem, catalogue: Catalogue) -> None:
+    """Raise UserError for an option of the wrong type, or that contradicts the system's name."""
+    for name, value in chosen_options(system, options, catalogue).items():
+        fixed = named_arguments(system, catalogue.card(system)).get(name, value)
+        if fixed != value:
             raise UserError(
-                f"-S {name}={value!r} contradicts the name {system}, which sets {name}={named!r}. "
+                f"-S {name}={value!r} contradicts the name {system}, which sets {name}={fixed!r}. "
                 "Leave one of them out."
             )

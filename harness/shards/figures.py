@@ -1,7 +1,7 @@
-"""What shards' logs come to: kept beside each shard's manifest, and joined as one run of a system.
+"""Figures of shards' logs: kept beside each shard's manifest, and joined as one run of a system.
 
 A file of figures is bound to the manifest's bytes, thus to its root, and to the sizes of the files
-that it covers; where one differs, and for `--deep`, the logs are read. Nothing is rounded.
+that it covers; if one differs, or with `--deep`, the logs are read. Nothing is rounded.
 """
 
 import json
@@ -34,14 +34,14 @@ from podium.harness.ledger.totals import (
 from podium.harness.shards.plan import FIGURES, ShardPlan, read_plan
 
 KEY = b"podium"
-TOTALS = tuple(one.name for one in fields(QueryTotals))
-OWN = tuple(one.name for one in fields(QuestionResult) if one.name not in ("totals", "groups"))
+TOTALS = tuple(field.name for field in fields(QueryTotals))
+OWN = tuple(x.name for x in fields(QuestionResult) if x.name not in ("totals", "groups"))
 RUN, GROUPS, USD = "run", "groups", "usd"
 REPEATED = (
     *("reason", "kind", "topic", "stopped", "fallback", "plan_fault", "question", "vote"),
     "plan_shape",
 )
-"""Columns of texts that stand again and again, in other shards, too: each is held once."""
+"""Columns of texts that repeat within and across shards: each text is interned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class ShardSums:
 
 @dataclass(frozen=True, slots=True)
 class ShardFigures:
-    """What a file of figures says beside its rows."""
+    """The metadata of a file of figures."""
 
     root: str
     manifest: str
-    """Digest of its file."""
+    """Digest of the manifest file."""
     sizes: dict[str, int]
-    """Of the files that it covers, in bytes."""
+    """Path -> size of each covered file, in bytes."""
     runs: tuple[ShardSums, ...]
     schema: int = 1
 
@@ -73,45 +73,45 @@ _SUMS = TypeAdapter(ShardFigures)
 
 
 def write_figures(folder: Path, runs: Sequence[SystemRun]) -> None:
-    """Write what the logs of a shard come to, bound to its manifest as it stands."""
+    """Write the figures of a shard's logs, bound to its current manifest."""
     manifest = read_manifest(folder / FILE)
     sums = tuple(
-        ShardSums(one.facts, one.logs, one.asked, one.epochs, tuple(one.spend.items()), paid)
-        for one in runs
-        for paid in [None if one.paid is None else dict(one.paid)]
+        ShardSums(run.facts, run.logs, run.asked, run.epochs, tuple(run.spend.items()), paid)
+        for run in runs
+        for paid in [None if run.paid is None else dict(run.paid)]
     )
-    sizes = {one.path: one.size for one in manifest.files}
-    made = ShardFigures(manifest.root, file_digest(folder / FILE), sizes, sums)
-    rows = [(number, one) for number, run in enumerate(runs) for one in run.attempts]
+    sizes = {file.path: file.size for file in manifest.files}
+    figures = ShardFigures(manifest.root, file_digest(folder / FILE), sizes, sums)
+    rows = [(number, attempt) for number, run in enumerate(runs) for attempt in run.attempts]
     table: Any = import_module("pyarrow").table(_columns(rows))
-    table = table.replace_schema_metadata({KEY: _SUMS.dump_json(made, by_alias=True)})
+    table = table.replace_schema_metadata({KEY: _SUMS.dump_json(figures, by_alias=True)})
     packed = BytesIO()
     import_module("pyarrow.parquet").write_table(table, packed, compression="zstd")
     replace_file(folder / FIGURES, packed.getvalue())
 
 
 def _columns(rows: Sequence[tuple[int, QuestionResult]]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {RUN: [number for number, _ in rows]}
-    found |= {name: [getattr(one, name) for _, one in rows] for name in OWN}
-    found[GROUPS] = [json.dumps(dict(one.groups)) for _, one in rows]
+    columns: dict[str, list[Any]] = {RUN: [number for number, _ in rows]}
+    columns |= {name: [getattr(result, name) for _, result in rows] for name in OWN}
+    columns[GROUPS] = [json.dumps(dict(result.groups)) for _, result in rows]
     for name in TOTALS:
-        found[f"totals.{name}"] = [getattr(one.totals, name) for _, one in rows]
-    exact = found[f"totals.{USD}"]
-    found[f"totals.{USD}"] = [None if usd is None else str(usd) for usd in exact]
-    return found
+        columns[f"totals.{name}"] = [getattr(result.totals, name) for _, result in rows]
+    exact = columns[f"totals.{USD}"]
+    columns[f"totals.{USD}"] = [None if usd is None else str(usd) for usd in exact]
+    return columns
 
 
 def read_figures_of(folder: Path, logs: Iterable[Path]) -> tuple[SystemRun, ...] | None:
-    """Return the system runs of a shard; None where its figures are not those of these logs."""
+    """Return the system runs of a shard; None if its figures are not those of these logs."""
     path = folder / FIGURES
     try:
         file: Any = import_module("pyarrow.parquet").ParquetFile(path)
         sums = _SUMS.validate_json(file.schema_arrow.metadata[KEY])
-        if not _bound(folder, sums, {one.name for one in logs}):
+        if not _bound(folder, sums, {log.name for log in logs}):
             return None
         return _runs(folder, sums, file.read())
     except (OSError, KeyError, TypeError, ValueError, ValidationError):
-        return None  # none, cut short, or of another version: the logs have all of it
+        return None  # missing, truncated, or of another version: the logs have all of it
 
 
 def _bound(folder: Path, sums: ShardFigures, logs: set[str]) -> bool:
@@ -125,44 +125,44 @@ def _bound(folder: Path, sums: ShardFigures, logs: set[str]) -> bool:
 def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]:
     columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in table.column_names}
     for name in REPEATED:
-        columns[name] = [sys.intern(one) if one else one for one in columns[name]]
+        columns[name] = [sys.intern(text) if text else text for text in columns[name]]
     groups, exact = lru_cache(maxsize=None)(json.loads), lru_cache(maxsize=None)(Decimal)
-    columns[GROUPS] = [groups(one) for one in columns[GROUPS]]
-    told = columns[f"totals.{USD}"]
-    columns[f"totals.{USD}"] = [None if usd is None else exact(usd) for usd in told]
+    columns[GROUPS] = [groups(text) for text in columns[GROUPS]]
+    texts = columns[f"totals.{USD}"]
+    columns[f"totals.{USD}"] = [None if usd is None else exact(usd) for usd in texts]
     columns["totals"] = [*map(QueryTotals, *(columns[f"totals.{name}"] for name in TOTALS))]
-    rows = map(QuestionResult, *(columns[one.name] for one in fields(QuestionResult)))
+    rows = map(QuestionResult, *(columns[field.name] for field in fields(QuestionResult)))
     attempts: dict[int, list[QuestionResult]] = defaultdict(list)
-    for number, made in zip(columns[RUN], rows, strict=True):
-        attempts[number].append(made)
+    for number, attempt in zip(columns[RUN], rows, strict=True):
+        attempts[number].append(attempt)
     return tuple(
         SystemRun(
-            facts=one.facts,
-            paths=tuple(folder / name for name in one.logs),
-            asked=one.asked,
-            epochs=one.epochs,
-            attempts=tuple(got),
-            spend=dict(one.spend),
-            paid=one.paid,
+            facts=run.facts,
+            paths=tuple(folder / name for name in run.logs),
+            asked=run.asked,
+            epochs=run.epochs,
+            attempts=tuple(results),
+            spend=dict(run.spend),
+            paid=run.paid,
         )
-        for one, got in ((one, attempts[at]) for at, one in enumerate(sums.runs))
+        for run, results in ((run, attempts[index]) for index, run in enumerate(sums.runs))
     )
 
 
 def joined(runs: Sequence[SystemRun], plan: ShardPlan | None = None) -> SystemRun:
-    """Return one system's runs in shards as one; a whole plan tells how many pairs it asks."""
-    first = runs[0]
+    """Return one system's runs in shards as one; `plan` has the number of pairs it asks."""
+    base = runs[0]
     spend: dict[CallKind, CallSum] = {}
-    for kind, one in (pair for run in runs for pair in run.spend.items()):
-        spend[kind] = spend[kind].plus(one) if kind in spend else one
-    name = f"{first.facts.suite} {first.facts.system}"
-    parts = [part for shard in plan.shards for part in shard.parts] if plan else []
-    planned = sum(part.last - part.first for part in parts if part.entry == name)
+    for kind, amount in (pair for run in runs for pair in run.spend.items()):
+        spend[kind] = spend[kind].plus(amount) if kind in spend else amount
+    name = f"{base.facts.suite} {base.facts.system}"
+    spans = [span for shard in plan.shards for span in shard.parts] if plan else []
+    planned = sum(span.last - span.first for span in spans if span.entry == name)
     attempts = (attempt for run in runs for attempt in run.attempts)
     return replace(
-        first,
+        base,
         paths=tuple(sorted((path for run in runs for path in run.paths), reverse=True, key=_age)),
-        asked=max(sum(run.asked for run in runs), planned * first.epochs),
+        asked=max(sum(run.asked for run in runs), planned * base.epochs),
         attempts=tuple(sorted(attempts, key=attrgetter("question", "epoch"))),
         spend=spend,
         paid=_paid([run.paid for run in runs]),
@@ -173,20 +173,20 @@ def _age(path: Path) -> tuple[str, Path]:
     return path.name, path
 
 
-def _paid(parts: Sequence[Mapping[Scope, Paid] | None]) -> dict[Scope, Paid] | None:
-    """Add up what was paid; None, which leaves it to the logs, where one shard does not know."""
-    found: dict[Scope, Paid] = {}
-    for part in parts:
-        if part is None:
+def _paid(bills: Sequence[Mapping[Scope, Paid] | None]) -> dict[Scope, Paid] | None:
+    """Add up what was paid; None, so that the logs are read, if one shard does not know."""
+    totals: dict[Scope, Paid] = {}
+    for bill in bills:
+        if bill is None:
             return None
-        for scope, one in part.items():
-            had = found.get(scope, Paid())
-            high = None if had.high is None or one.high is None else had.high + one.high
-            unknown, unpriced = had.unknown + one.unknown, had.unpriced + one.unpriced
-            found[scope] = Paid(had.low + one.low, high, unknown, unpriced)
-    return found
+        for scope, paid in bill.items():
+            had = totals.get(scope, Paid())
+            high = None if had.high is None or paid.high is None else had.high + paid.high
+            unknown, unpriced = had.unknown + paid.unknown, had.unpriced + paid.unpriced
+            totals[scope] = Paid(had.low + paid.low, high, unknown, unpriced)
+    return totals
 
 
 def whole_plan(parent: Path, dirs: Iterable[Path]) -> ShardPlan | None:
-    """Return the plan of a run where directories name all of it; None for some shards alone."""
-    return read_plan(parent) if any(parent.is_relative_to(one) for one in dirs) else None
+    """Return the plan of a run if directories include all of it; None for single shards."""
+    return read_plan(parent) if any(parent.is_relative_to(folder) for folder in dirs) else None

@@ -1,4 +1,4 @@
-"""A shard's end of its lease: what it may spend and when it may ask, and that it still may."""
+"""A shard's side of its lease: its dollars, its turns, and renewal."""
 
 import os
 import signal
@@ -27,31 +27,31 @@ from podium.harness.shards.plan import parent_of, shard_dir
 from podium.harness.text import say
 
 PATIENCE_S = 60.0
-"""How long a server that was killed may take to be there again."""
+"""Maximum seconds without a lease server, after it was killed."""
 PAUSE_S = 0.3
 LOOK_S = 0.05
 KERNEL = Path("/proc/sys/kernel/random/boot_id")
-"""Tells machines apart: where it is the same, a lock on a file that is free has no holder."""
+"""Identifies a machine: on the same one, a free file lock means that no process holds it."""
 
 
 class LeaseLost(Exception):
-    """A newer process has the shard, or nobody hands out leases any more."""
+    """A newer process has the shard, or no lease server answers any more."""
 
 
 def _client() -> httpx.Client:
-    """Return a client for plain HTTP, with a connection to each request."""
+    """Return a client for plain HTTP, with one connection per request."""
     alone = httpx.Limits(max_keepalive_connections=0)
     return httpx.Client(trust_env=False, timeout=10.0, verify=False, limits=alone)
 
 
 @dataclass(slots=True)
 class HeldLease:
-    """The lease of one process of a shard; its requests go one at a time."""
+    """The lease of one process of a shard; it sends one request at a time."""
 
     folder: Path
     granted: Decimal | None = None
     short: bool = False
-    """Whether other shards wait for what this one may give back."""
+    """Whether other shards wait for dollars that this one may return."""
     lost: bool = False
     generation: int = 0
     patience_s: float = PATIENCE_S
@@ -60,27 +60,27 @@ class HeldLease:
     _keeps: Decimal | None = None
     _over: Event = field(default_factory=Event)
     _holds_until: float = 0.0
-    _limited: frozenset[str] = frozenset()  # providers that are asked in turns
+    _limited: frozenset[str] = frozenset()  # providers whose calls need turns
     _turns: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque[float]))
     _waiting: Counter[str] = field(default_factory=Counter[str])
     _asking: set[str] = field(default_factory=set[str])
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Ask for dollars up to `most`, None for all there are; say whether to ask again."""
+        """Request dollars up to `most` (None: all); return whether to check the budget again."""
         if self.granted is None:
             return False
         if most is not None and most <= self.granted:
             return True
         try:
-            how = await anyio.to_thread.run_sync(self._extend, most, idle, abandon_on_cancel=True)
+            reply = await anyio.to_thread.run_sync(self._extend, most, idle, abandon_on_cancel=True)
         except LeaseLost:
             raise self._ended() from None
-        if how == "wait" and idle:
+        if reply == "wait" and idle:
             await anyio.sleep(PAUSE_S)
-        return how == "granted" or (how == "wait" and idle)
+        return reply == "granted" or (reply == "wait" and idle)
 
     async def turn(self, who: str) -> None:
-        """Return when a call of a provider may begin, under a lease that holds."""
+        """Wait until a call of a provider may begin, under a valid lease."""
         while time.monotonic() > self._holds_until:
             if self.lost or self._over.is_set():
                 raise self._ended()
@@ -89,42 +89,42 @@ class HeldLease:
             return
         self._waiting[who] += 1
         try:
-            while (at := self._next_turn(who)) is None:
+            while (start := self._next_turn(who)) is None:
                 await self._ask_for_turns(who)
         finally:
             self._waiting[who] -= 1
-        await anyio.sleep(max(0.0, at - time.monotonic()))
+        await anyio.sleep(max(0.0, start - time.monotonic()))
 
-    def _next_turn(self, who: str) -> float | None:
-        turns = self._turns[who]
+    def _next_turn(self, provider: str) -> float | None:
+        turns = self._turns[provider]
         while turns and turns[0] < time.monotonic() - TURNS_S:
-            turns.popleft()  # who asked for it has been cancelled: used now, it would be one more
+            turns.popleft()  # its call was cancelled; used now, it would exceed the rate
         return turns.popleft() if turns else None
 
-    async def _ask_for_turns(self, who: str) -> None:
-        """Ask once for all calls that wait."""
-        if who in self._asking:
+    async def _ask_for_turns(self, provider: str) -> None:
+        """Request turns once for all waiting calls."""
+        if provider in self._asking:
             await anyio.sleep(LOOK_S)
             return
-        self._asking.add(who)
+        self._asking.add(provider)
         try:
-            found = await anyio.to_thread.run_sync(self._reserve, who, abandon_on_cancel=True)
+            count = await anyio.to_thread.run_sync(self._reserve, provider, abandon_on_cancel=True)
         except LeaseLost:
             raise self._ended() from None
         finally:
-            self._asking.discard(who)
-        if not found:
+            self._asking.discard(provider)
+        if not count:
             await anyio.sleep(PAUSE_S)
 
-    def _reserve(self, who: str) -> int:
+    def _reserve(self, provider: str) -> int:
         with self._lock:
-            waits = self._ask("turns", provider=who, calls=self._waiting[who])["waits"]
+            waits = self._ask("turns", provider=provider, calls=self._waiting[provider])["waits"]
             now = time.monotonic()
-            self._turns[who].extend(now + wait_s for wait_s in waits)
+            self._turns[provider].extend(now + wait_s for wait_s in waits)
             return len(waits)
 
     def keep(self, usd: Decimal) -> None:
-        """Give back what is over this much, where others wait for it."""
+        """Return dollars above `usd` if other shards wait for them."""
         if not (self.short and self.granted and usd < self.granted) or not self._lock.acquire(
             blocking=False
         ):
@@ -135,12 +135,12 @@ class HeldLease:
             self._lock.release()
 
     def open(self, spent: Decimal) -> None:
-        """Begin; what earlier processes of the shard were granted is what they have spent."""
+        """Open the lease with the dollars that earlier processes of the shard have spent."""
         with self._lock:
             self._ask("open", spent=spent, machine=this_machine())
 
     def close(self, spent: Decimal, *, at_once: bool = False) -> None:
-        """End: what was not spent is free, as soon as that can be said."""
+        """End the lease and release unspent dollars, as soon as the server can be reached."""
         self._over.set()
         if at_once:
             self.patience_s = PAUSE_S
@@ -149,7 +149,7 @@ class HeldLease:
                 self._ask("close", spent=spent)
 
     def beat(self) -> None:
-        """Say again and again that this process is there, until its end or that of its lease."""
+        """Renew the lease periodically until this process ends or the lease is lost."""
         while not self._over.wait(1.0 if self.short else TTL_S / 3):
             try:
                 with self._lock:
@@ -166,47 +166,47 @@ class HeldLease:
             self._over.set()
             os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: it can be resumed
 
-    def _extend(self, most: Decimal | None, idle: bool) -> str:
+    def _extend(self, total: Decimal | None, idle: bool) -> str:
         with self._lock:
-            if most is not None and self.granted is not None and most <= self.granted:
+            if total is not None and self.granted is not None and total <= self.granted:
                 return "granted"  # another call has asked meanwhile
-            return self._ask("extend", most=most, idle=idle)["how"]
+            return self._ask("extend", most=total, idle=idle)["how"]
 
-    def _ask(self, what: str, **said: Any) -> dict[str, Any]:
-        """Return an answer; where the server is gone, from the one that takes its place."""
+    def _ask(self, path: str, **args: Any) -> dict[str, Any]:
+        """Return an answer; if the server is gone, retry until its successor answers."""
         if self.lost:
             raise LeaseLost
-        begun = time.monotonic()
-        while time.monotonic() - begun < self.patience_s:  # which ends with the process
+        started = time.monotonic()
+        while time.monotonic() - started < self.patience_s:
             keeps, body = self._keeps, {"shard": self.folder.name, "generation": self.generation}
-            if keeps is not None and what != "beat":
+            if keeps is not None and path != "beat":
                 self._ask_once("beat", body | {"keeps": keeps})
-            found = self._ask_once(what, body | said | ({"keeps": keeps} if what == "beat" else {}))
-            if found is not None:
+            reply = self._ask_once(path, body | args | ({"keeps": keeps} if path == "beat" else {}))
+            if reply is not None:
                 self._keeps = None
-                return found
+                return reply
             time.sleep(PAUSE_S)
         self.lost = True
         raise LeaseLost
 
-    def _ask_once(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    def _ask_once(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         parent, sent = parent_of(self.folder), time.monotonic()
         try:
             server = orjson.loads(((parent or self.folder) / ADDRESS).read_bytes())
-            found = self._http.post(
-                f"{server['url']}/{what}",
+            response = self._http.post(
+                f"{server['url']}/{path}",
                 content=orjson.dumps(body, default=str),
                 headers={"authorization": f"Bearer {server['token']}"},
             )
         except (OSError, LookupError, ValueError, httpx.HTTPError):
             return None
-        if found.status_code == 409:
+        if response.status_code == 409:
             self.lost = True
             raise LeaseLost
-        if found.status_code != 200:
+        if response.status_code != 200:
             return None
-        answer = found.json()
-        if what in ("open", "extend"):
+        answer = response.json()
+        if path in ("open", "extend"):
             self.granted = None if answer["granted"] is None else Decimal(answer["granted"])
         self.generation = answer.get("generation", self.generation)
         self.short = answer.get("short", self.short)
@@ -216,19 +216,19 @@ class HeldLease:
 
 
 def this_machine() -> str:
-    """Return what tells the running machine from others, until it starts anew."""
+    """Return an id of this machine that is valid until it reboots."""
     return KERNEL.read_text().strip()
 
 
 def is_leased(folder: Path) -> bool:
-    """Say whether a shard's calls need a lease: its run has a limit, or is under way."""
+    """Return whether a shard's calls need a lease: its run has a limit, or is under way."""
     parent = parent_of(folder)
     return bool(parent and ((parent / ADDRESS).exists() or is_limited(parent)))
 
 
 @contextmanager
 def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
-    """Hold a shard's lease while what is within runs; UserError where nobody hands out leases."""
+    """Hold a shard's lease during the block; UserError if no lease server answers."""
     lease, parent = HeldLease(folder), parent_of(folder)
     try:
         if parent is None or not (parent / ADDRESS).exists():
@@ -245,28 +245,28 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
     except KeyboardInterrupt:
         if lease.lost:
             raise SystemExit(LOST) from None
-        at_once = True  # who hands out leases may have been ended as well
+        at_once = True  # the lease server may have been ended, too
         raise
     finally:
         lease.close(_gone(folder, book), at_once=at_once)
 
 
 def settle(log_dir: Path, book: Book, limits: RunLimits) -> None:
-    """End the leases of shards whose processes are gone: their journals tell what they spent."""
-    (log_dir / ADDRESS).unlink(missing_ok=True)  # a server whose launcher was killed ends by that
+    """End the leases of shards whose processes are gone, with the spending in their journals."""
+    (log_dir / ADDRESS).unlink(missing_ok=True)  # this ends a server whose launcher was killed
     leases = open_book(log_dir, limits)
-    left = {name: one for name, one in leases.shards.items() if not one.closed}
-    if any(one.machine != this_machine() for one in left.values()):
+    running = {name: lease for name, lease in leases.shards.items() if not lease.closed}
+    if any(lease.machine != this_machine() for lease in running.values()):
         say(f"Waiting {TTL_S:.0f} s, until the leases of shards on other machines have run out.")
-        time.sleep(TTL_S)  # a machine that nobody reaches may still ask
-    for name, one in left.items():
+        time.sleep(TTL_S)  # an unreachable machine may still make calls
+    for name, lease in running.items():
         folder = shard_dir(log_dir, name)
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(lock_experiment(folder))
+                stack.enter_context(lock_experiment(folder))
             except UserError:
-                continue  # a process that outlived its launcher may still spend all it was granted
-            leases.close(name, one.generation, _gone(folder, book))
+                continue  # a process that outlived its launcher may still spend its whole grant
+            leases.close(name, lease.generation, _gone(folder, book))
     leases.journal.close()
 
 

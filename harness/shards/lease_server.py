@@ -1,4 +1,4 @@
-"""The process that hands out leases: `python -m podium.harness.shards.lease_server ARGUMENTS`."""
+"""The process that grants leases: `python -m podium.harness.shards.lease_server ARGUMENTS`."""
 
 import os
 import secrets
@@ -41,7 +41,7 @@ _LIMITS = TypeAdapter(RunLimits)
 
 
 class LeaseRequest(BaseModel):
-    """What a shard says: who it is, and what it has spent, wants or gives back."""
+    """A shard's request: its identity, and the dollars that it has spent, needs or returns."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     shard: str = Field(pattern=r"^\d{1,9}$")
@@ -58,22 +58,22 @@ class LeaseRequest(BaseModel):
 def lease_app(book: LeaseBook) -> Starlette:
     """Return the application that grants from a book."""
 
-    def opened(asked: LeaseRequest) -> dict[str, Any]:
-        return _said(book, book.open(asked.shard, asked.spent, asked.machine))
+    def opened(request: LeaseRequest) -> dict[str, Any]:
+        return _said(book, book.open(request.shard, request.spent, request.machine))
 
-    def extended(asked: LeaseRequest) -> dict[str, Any]:
-        how = book.extend(asked.shard, asked.generation, asked.most, asked.idle)
-        return _said(book, book.shards[asked.shard]) | {"how": how}
+    def extended(request: LeaseRequest) -> dict[str, Any]:
+        status = book.extend(request.shard, request.generation, request.most, request.idle)
+        return _said(book, book.shards[request.shard]) | {"how": status}
 
-    def reserved(asked: LeaseRequest) -> dict[str, Any]:
-        waits = book.reserve(asked.shard, asked.generation, asked.provider, asked.calls)
+    def reserved(request: LeaseRequest) -> dict[str, Any]:
+        waits = book.reserve(request.shard, request.generation, request.provider, request.calls)
         return {"waits": waits}
 
-    def beaten(asked: LeaseRequest) -> dict[str, Any]:
-        return _said(book, book.beat(asked.shard, asked.generation, asked.keeps))
+    def beaten(request: LeaseRequest) -> dict[str, Any]:
+        return _said(book, book.beat(request.shard, request.generation, request.keeps))
 
-    def closed(asked: LeaseRequest) -> dict[str, Any]:
-        book.close(asked.shard, asked.generation, asked.spent)
+    def closed(request: LeaseRequest) -> dict[str, Any]:
+        book.close(request.shard, request.generation, request.spent)
         return {}
 
     doors = {"open": opened, "extend": extended, "beat": beaten, "close": closed}
@@ -86,8 +86,8 @@ def lease_app(book: LeaseBook) -> Starlette:
 def _door(answer: Callable[[LeaseRequest], dict[str, Any]]) -> Callable[[Request], Any]:
     async def door(request: Request) -> JSONResponse:
         try:
-            asked = LeaseRequest.model_validate_json(await request.body())
-            return JSONResponse(answer(asked))
+            message = LeaseRequest.model_validate_json(await request.body())
+            return JSONResponse(answer(message))
         except ValidationError as error:
             return JSONResponse({"error": f"no request of a shard: {error.error_count()}"}, 422)
         except Fenced:
@@ -98,44 +98,44 @@ def _door(answer: Callable[[LeaseRequest], dict[str, Any]]) -> Callable[[Request
     return door
 
 
-def _said(book: LeaseBook, one: ShardLease) -> dict[str, Any]:
-    granted = None if book.limits.usd is None else f"{one.granted:f}"
+def _said(book: LeaseBook, lease: ShardLease) -> dict[str, Any]:
+    granted = None if book.limits.usd is None else f"{lease.granted:f}"
     limited = [*book.limits.rpm]
-    said = {"generation": one.generation, "granted": granted}
-    return said | {"short": book.short, "limited": limited}
+    reply = {"generation": lease.generation, "granted": granted}
+    return reply | {"short": book.short, "limited": limited}
 
 
 def main(log_dir: Path, host: str, command: str, limits: RunLimits) -> None:
-    """Serve to this machine, or to all that know its name, until a signal or another command."""
-    # First, as it may wait for the journal: where its launcher was killed, it would wait for long.
+    """Serve this machine, or all that can resolve its name, until a signal or another command."""
+    # Started first: if the launcher was killed, waiting for the journal's lock could take long.
     Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limits)
-    with bound_socket(host, 0) as taken:
-        url, name, port = listen(taken), _own_name(), taken.getsockname()[1]
+    with bound_socket(host, 0) as sock:
+        url, name, port = listen(sock), _own_name(), sock.getsockname()[1]
         if host == ALL:
             url = f"http://{name}:{port}"
         access = Access(host, port, frozenset({name.lower()}), token)
         if _address(log_dir).get("command") != command:
             return
         _write_address(log_dir, {"command": command, "url": url, "token": token})
-        serve(with_access(lease_app(book), access), taken, ready=lambda: None)
+        serve(with_access(lease_app(book), access), sock, ready=lambda: None)
 
 
 def _address(log_dir: Path) -> dict[str, str]:
-    """Return whose server there is, and where; empty where there is none."""
+    """Return the address and command of the server; empty if there is none."""
     with suppress(FileNotFoundError):
         return orjson.loads((log_dir / ADDRESS).read_bytes())
     return {}
 
 
-def _write_address(log_dir: Path, said: dict[str, str]) -> None:
+def _write_address(log_dir: Path, content: dict[str, str]) -> None:
     path = log_dir / ADDRESS
-    made = path.with_suffix(".new")
-    made.unlink(missing_ok=True)
-    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    os.write(handle, orjson.dumps(said))
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(handle, orjson.dumps(content))
     os.close(handle)
-    made.replace(path)
+    draft.replace(path)
 
 
 def _end_with_command(log_dir: Path, command: str) -> None:
@@ -145,7 +145,7 @@ def _end_with_command(log_dir: Path, command: str) -> None:
 
 
 def _own_name() -> str:
-    """Return under which name other machines reach this one; without any, itself alone does."""
+    """Return the name by which other machines reach this one, or loopback if there is none."""
     name = socket.getfqdn()
     try:
         socket.getaddrinfo(name, None)
@@ -155,7 +155,7 @@ def _own_name() -> str:
 
 
 class LeaseKeeper(Protocol):
-    """Has a server of leases run somewhere."""
+    """Keeps a lease server running somewhere."""
 
     def tend(self) -> None:
         """Start the server unless it runs."""
@@ -168,7 +168,7 @@ class LeaseKeeper(Protocol):
 
 @dataclass(slots=True)
 class LeaseServer:
-    """A server's process of this machine, which is started again where it was killed."""
+    """A server process on this machine, which is restarted if it was killed."""
 
     words: Sequence[str]
     process: subprocess.Popen[bytes] | None = None
@@ -180,7 +180,7 @@ class LeaseServer:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     def close(self) -> None:
-        """End the process, and wait for that."""
+        """End the process, and wait for its end."""
         if self.process:
             self.process.terminate()
             self.process.communicate()
@@ -193,10 +193,10 @@ def lease_server(
     host: str = LOOPBACK,
     keeper: Callable[[Sequence[str]], LeaseKeeper] = LeaseServer,
 ) -> Generator[LeaseKeeper]:
-    """Have leases handed out while what is within runs; UserError where no server begins."""
-    given, command = _LIMITS.dump_json(limits).decode(), secrets.token_hex(8)
+    """Run a lease server during the block; UserError if no server starts."""
+    limits_json, command = _LIMITS.dump_json(limits).decode(), secrets.token_hex(8)
     _write_address(log_dir, {"command": command})
-    server = keeper(["-m", __name__, str(log_dir.absolute()), host, command, given])
+    server = keeper(["-m", __name__, str(log_dir.absolute()), host, command, limits_json])
     try:
         end = time.monotonic() + START_S
         while "url" not in _address(log_dir):
@@ -219,5 +219,5 @@ NO_SERVER = (
 if __name__ == "__main__":
     end_with_input()
     with suppress(KeyboardInterrupt):
-        place, host, command, given = sys.argv[1:]
-        main(Path(place), host, command, _LIMITS.validate_json(given))
+        place, host, command, limits_json = sys.argv[1:]
+        main(Path(place), host, command, _LIMITS.validate_json(limits_json))

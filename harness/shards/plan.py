@@ -1,7 +1,7 @@
-"""The plan of a run that is cut into shards: `LOG_DIR/shards.json`, and where each shard lies.
+"""The plan of a run that is cut into shards: `LOG_DIR/shards.json`, and the shards' directories.
 
 A shard is an ordinary run directory, `LOG_DIR/shards/0007`, that asks some questions of some
-entries, each question with all its epochs. Every planned query is in exactly one of them.
+entries, each question with all its epochs. Every planned query is in exactly one shard.
 """
 
 from bisect import bisect_left
@@ -18,15 +18,15 @@ from podium.harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
 FIGURES = "figures.parquet"
-"""Beside a shard's manifest: what its logs come to, so that nobody need read them again."""
+"""Beside a shard's manifest: the figures of its logs, so that they need not be read again."""
 ENDED = "outcome.json"
 MOST_QUERIES = 2000
-"""Of a shard, unless a single question is asked more often."""
+"""Maximum queries of a shard, unless a single question has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardPart:
-    """Some questions of one entry: those of its suite's list from `first` until before `last`."""
+    """Some questions of one entry: indices from `first` to before `last` in its suite's list."""
 
     entry: str  # name of the Inspect task
     suite: str
@@ -36,67 +36,68 @@ class ShardPart:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """What one ordinary run directory asks."""
+    """The questions of one ordinary run directory."""
 
-    name: str  # its folder's: `0007`
-    wave: int  # 1; entries that are chosen by how others did are asked in a second one
+    name: str  # of its folder: `0007`
+    wave: int  # 1; 2 for entries that are chosen by the results of others
     parts: tuple[ShardPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """All shards of a run, and what each of them needs of the request."""
+    """All shards of a run, and the parts of the request that each of them needs."""
 
     request: Mapping[str, Any]
-    """Fields of `RunRequest` that no experiment stores: where the pool's file lies, the box, ..."""
+    """Fields of `RunRequest` that no experiment stores: the pool file's path, the box, ..."""
     questions: Mapping[str, tuple[str, ...]]
-    """Suite -> the ids of its questions, in the order in which the run asks them."""
+    """Suite -> the ids of its questions, in the order of the run."""
     shards: tuple[Shard, ...] = ()
     own_suites: tuple[str, ...] = ()
-    """A user's own, as FILE.py@NAME."""
+    """The user's own suites, as FILE.py@NAME."""
     own_systems: tuple[str, ...] = ()
     schema: Literal[1] = 1
 
-    def ids(self, part: ShardPart) -> tuple[str, ...]:
-        """Return the questions of a part."""
-        return self.questions[part.suite][part.first : part.last]
+    def ids(self, span: ShardPart) -> tuple[str, ...]:
+        """Return the question ids of a part."""
+        return self.questions[span.suite][span.first : span.last]
 
     def planned(self, entry: str) -> int:
-        """Return how many questions of an entry, its first ones, are in shards."""
-        parts = (part for shard in self.shards for part in shard.parts if part.entry == entry)
-        return max((part.last for part in parts), default=0)
+        """Return the number of an entry's questions, counted from the first, that are in shards."""
+        spans = (span for shard in self.shards for span in shard.parts if span.entry == entry)
+        return max((span.last for span in spans), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """An entry whose questions are to be shared out."""
+    """An entry whose questions are to be distributed."""
 
     entry: str
     suite: str
     first: int
     last: int
     cost: float = 1.0
-    """Of one question with all its epochs, in any unit that all rows share; above 0."""
+    """Cost of one question with all its epochs, in any unit that all rows share; above 0."""
     epochs: int = field(default=1)
 
 
 def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1) -> list[Shard]:
-    """Return shards of about equal cost, named from the number `first` on, over all questions."""
+    """Return shards of about equal cost for all questions, numbered from `first`."""
     sizes = [row.last - row.first for row in rows]
     costs = chain.from_iterable([row.cost] * size for row, size in zip(rows, sizes, strict=True))
-    sums, asked = list(accumulate(costs)), sum(sizes)
-    shards = min(shards, asked)
+    sums, total = list(accumulate(costs)), sum(sizes)
+    shards = min(shards, total)
     cuts = [0]
     for number in range(1, shards):
-        at = bisect_left(sums, sums[-1] * number / shards) + 1
-        cuts.append(min(max(at, cuts[-1] + 1), asked - shards + number))
+        index = bisect_left(sums, sums[-1] * number / shards) + 1
+        cuts.append(min(max(index, cuts[-1] + 1), total - shards + number))
     starts = list(accumulate(sizes, initial=0))
     pieces = (
         piece
-        for begin, end in zip(cuts, [*cuts[1:], asked], strict=True)
+        for begin, end in zip(cuts, [*cuts[1:], total], strict=True)
         for piece in _bounded(list(_parts(rows, starts, begin, end)), rows)
     )
-    return [Shard(f"{first + at:04d}", wave, tuple(one)) for at, one in enumerate(pieces) if one]
+    numbered = enumerate(pieces, first)
+    return [Shard(f"{number:04d}", wave, tuple(piece)) for number, piece in numbered if piece]
 
 
 def cut_by_question(
@@ -108,20 +109,20 @@ def cut_by_question(
         together.setdefault(f"{row.suite} {row.first} {row.last}", []).append(row)
     blocks = [
         replace(
-            own[0],
+            group[0],
             entry=name,
-            cost=sum(row.cost for row in own),
-            epochs=sum(row.epochs for row in own),
+            cost=sum(row.cost for row in group),
+            epochs=sum(row.epochs for row in group),
         )
-        for name, own in together.items()
+        for name, group in together.items()
     ]
     return [
         replace(
             shard,
             parts=tuple(
-                replace(part, entry=row.entry)
-                for part in shard.parts
-                for row in together[part.entry]
+                replace(span, entry=row.entry)
+                for span in shard.parts
+                for row in together[span.entry]
             ),
         )
         for shard in cut(blocks, shards, first=first, wave=wave)
@@ -131,34 +132,34 @@ def cut_by_question(
 def _parts(
     rows: Sequence[PlannedRow], starts: Sequence[int], begin: int, end: int
 ) -> Iterator[ShardPart]:
-    """Yield the parts of the questions `begin` until before `end`, counted over all rows."""
+    """Yield the parts of the questions from `begin` to before `end`, counted over all rows."""
     for row, start in zip(rows, starts, strict=False):
-        first, last = max(begin, start) - start, min(end - start, row.last - row.first)
-        if first < last:
-            yield ShardPart(row.entry, row.suite, row.first + first, row.first + last)
+        low, high = max(begin, start) - start, min(end - start, row.last - row.first)
+        if low < high:
+            yield ShardPart(row.entry, row.suite, row.first + low, row.first + high)
 
 
-def _bounded(parts: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator[list[ShardPart]]:
-    """Yield the parts of a piece, in several where it has too many queries."""
+def _bounded(spans: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator[list[ShardPart]]:
+    """Yield the parts of a piece, split if it has too many queries."""
     epochs = {row.entry: row.epochs for row in rows}
     piece, room = list[ShardPart](), MOST_QUERIES
-    for part in parts:
-        at = part.first
-        while at < part.last:
-            fits = min(room // epochs[part.entry], part.last - at)
+    for span in spans:
+        start = span.first
+        while start < span.last:
+            fits = min(room // epochs[span.entry], span.last - start)
             if fits < 1 and piece:
                 yield piece
                 piece, room = [], MOST_QUERIES
                 continue
             fits = max(fits, 1)
-            piece.append(ShardPart(part.entry, part.suite, at, at + fits))
-            at, room = at + fits, room - fits * epochs[part.entry]
+            piece.append(ShardPart(span.entry, span.suite, start, start + fits))
+            start, room = start + fits, room - fits * epochs[span.entry]
     yield piece
 
 
 @dataclass(frozen=True, slots=True)
 class ShardOutcome:
-    """How a shard's last process ended, as `outcome.json` beside its logs has it."""
+    """The outcome of a shard's last process, stored in `outcome.json` beside its logs."""
 
     finished: bool
     unscored: int = 0
@@ -169,49 +170,49 @@ _FILE, _OUTCOME = TypeAdapter(ShardPlan), TypeAdapter(ShardOutcome)
 
 
 def read_plan(log_dir: Path) -> ShardPlan | None:
-    """Return the plan of a directory; None where it has none, UserError where it is damaged."""
+    """Return the plan of a directory; None if it has none, UserError if it is damaged."""
     path = log_dir / FILE
     if not path.is_file():
         return None
     try:
         return _FILE.validate_json(read_limited(path, DOCUMENT))
     except ValidationError as error:
-        where, said = first_fault(error)
+        location, fault = first_fault(error)
         raise UserError(
-            f"{path} is damaged or of another version of podium (field {where}: {said}); "
+            f"{path} is damaged or of another version of podium (field {location}: {fault}); "
             "restore it."
         ) from error
 
 
 def write_plan(log_dir: Path, plan: ShardPlan) -> None:
-    """Write a plan as a whole."""
+    """Write a plan atomically."""
     replace_file(log_dir / FILE, _FILE.dump_json(plan, indent=1) + b"\n")
 
 
 def shard_dir(log_dir: Path, name: str) -> Path:
-    """Return where a shard lies."""
+    """Return the directory of a shard."""
     return log_dir / FOLDER / name
 
 
 def shard_dirs(log_dir: Path) -> list[Path]:
-    """Return where the shards of a directory lie, in order; none for a run without shards."""
+    """Return the directories of a run's shards, in order; none for a run without shards."""
     there = (log_dir / FILE).is_file()
     return (
-        sorted(one.parent for one in log_dir.glob(f"{FOLDER}/*/experiment.json")) if there else []
+        sorted(path.parent for path in log_dir.glob(f"{FOLDER}/*/experiment.json")) if there else []
     )
 
 
 def read_outcome(folder: Path) -> ShardOutcome | None:
-    """Return how a shard's last process ended; None where it did not get so far."""
+    """Return the outcome of a shard's last process; None if it wrote none."""
     try:
         return _OUTCOME.validate_json((folder / ENDED).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
 
 
-def write_outcome(folder: Path, ended: ShardOutcome) -> None:
-    """Write down how a shard's process ends."""
-    replace_file(folder / ENDED, _OUTCOME.dump_json(ended) + b"\n")
+def write_outcome(folder: Path, outcome: ShardOutcome) -> None:
+    """Write the outcome of a shard's process."""
+    replace_file(folder / ENDED, _OUTCOME.dump_json(outcome) + b"\n")
 
 
 def refuse_sharded(log_dir: Path) -> None:
@@ -224,12 +225,12 @@ def refuse_sharded(log_dir: Path) -> None:
 
 
 def parent_of(folder: Path) -> Path | None:
-    """Return the directory of the run that a directory is a shard of; None for any other."""
+    """Return the run directory that a directory is a shard of; None if it is no shard."""
     parent = folder.parent.parent
     return parent if folder.parent.name == FOLDER and (parent / FILE).is_file() else None
 
 
 def outside_shards(log_dir: Path, paths: Iterable[Path]) -> list[Path]:
-    """Return the files below a directory that none of its shards has."""
+    """Return the files of `paths` that are in none of the directory's shards."""
     inside = log_dir / FOLDER if (log_dir / FILE).is_file() else None
     return [path for path in paths if inside is None or not path.is_relative_to(inside)]

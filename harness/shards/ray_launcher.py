@@ -21,11 +21,11 @@ GONE = (
     "--address."
 )
 LOOK_S, GONE_S = 2.0, 20.0
-"""How often the head is looked for, and how long it may be away."""
+"""How often the head node is checked, and how long it may be unreachable, in seconds."""
 
 
 def refuse_no_ray(address: str | None) -> None:
-    """Raise UserError where no cluster can be joined; Ray itself tries for minutes, then exits."""
+    """Raise UserError if no cluster can be joined; Ray itself tries for minutes, then exits."""
     if find_spec("ray") is None:
         raise UserError("--launcher ray needs Ray: pip install 'podium[ray]'.")
     if address in (None, AUTO):
@@ -41,14 +41,14 @@ def refuse_no_ray(address: str | None) -> None:
 
 @contextmanager
 def ray_cluster(address: str | None) -> Generator[Any]:
-    """Be part of the cluster at an address while what is within runs; `auto`: of this machine's."""
+    """Join the cluster at an address during the block; `auto` is this machine's cluster."""
     refuse_no_ray(address)
     ray: Any = import_module("ray")
-    wanted = address or AUTO
+    target = address or AUTO
     try:
-        ray.init(address=wanted, log_to_driver=False, logging_level="ERROR", namespace="podium")
+        ray.init(address=target, log_to_driver=False, logging_level="ERROR", namespace="podium")
     except (ConnectionError, ValueError, RuntimeError, OSError):
-        raise UserError(NO_CLUSTER.format(wanted)) from None
+        raise UserError(NO_CLUSTER.format(target)) from None
     try:
         yield ray
     finally:
@@ -66,24 +66,24 @@ class RayLauncher:
         self._seen = self._looked = time.monotonic()
 
     def launch(self, folder: Path) -> None:
-        """Hand a shard to the cluster."""
+        """Submit a shard to the cluster."""
         command = ["-m", "podium", "shard", str(folder.absolute()), "--attached"]
         self._running[self._ask.remote(command, f"{folder.absolute()}.log")] = folder
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return which shards have ended since the last call; None for one lost with its node."""
+        """Return the shards that ended since the last call; None: it was lost with its node."""
         self._look()
         tasks = [*self._running]
         over: list[Any] = []
         if tasks:
             over, _ = self._ray.wait(tasks, num_returns=len(tasks), timeout=0)
-        found = {self._running[task]: self._status(task) for task in over}
+        statuses = {self._running[task]: self._status(task) for task in over}
         for task in over:
             del self._running[task]
-        return found
+        return statuses
 
     def _look(self) -> None:
-        """Raise UserError where the head has been away: after a minute Ray ends this process."""
+        """Raise UserError if the head node is gone: after a minute Ray would end this process."""
         now = time.monotonic()
         if now - self._looked < LOOK_S:
             return
@@ -91,11 +91,11 @@ class RayLauncher:
         if _answers(self._address):
             self._seen = now
         elif now - self._seen > GONE_S:
-            self._running.clear()  # nobody could cancel them
+            self._running.clear()  # they cannot be cancelled without a head node
             raise UserError(GONE.format(self._address))
 
     def close(self) -> None:
-        """Break off all tasks, and wait for them."""
+        """Cancel all tasks, and wait for them."""
         for task in self._running:
             self._ray.cancel(task)
         if tasks := [*self._running]:
@@ -106,8 +106,8 @@ class RayLauncher:
         try:
             status = self._ray.get(task)
         except self._ray.exceptions.RayTaskError as error:
-            with Path(f"{self._running[task]}.log").open("a") as said:
-                said.write(f"node {error.ip} cannot write here, and all must: {error.cause}\n")
+            with Path(f"{self._running[task]}.log").open("a") as log:
+                log.write(f"node {error.ip} cannot write here, and all must: {error.cause}\n")
             return 2
         except self._ray.exceptions.RayError:
             return None
@@ -115,10 +115,10 @@ class RayLauncher:
 
 
 class RayLeaseServer:
-    """A detached actor that keeps the lease server, started anew on any node where it is lost."""
+    """A detached actor that runs the lease server; if it is lost, it restarts on any node."""
 
     def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
-        """Take the cluster, the run's directory, and the server's command behind `python`."""
+        """Take the cluster, the run's directory, and the server's arguments after `python`."""
         self._ray, self._words = ray, [*words]
         self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
         self._actor: Any = None
@@ -126,19 +126,19 @@ class RayLeaseServer:
         self._begun: threading.Thread | None = None
 
     def tend(self) -> None:
-        """Have the actor hold the server; where its node is lost, Ray has it elsewhere."""
+        """Make the actor run the server; if its node is lost, Ray restarts it elsewhere."""
         if self._begun and self._begun.is_alive():
             return
         if self._held is not None and not self._ray.wait([self._held], timeout=0)[0]:
             return
-        # A head that is lost in this moment never answers: who launches shards must see that.
+        # In a thread: a head node lost now never answers, and the launcher must detect that.
         self._begun = threading.Thread(target=self._begin, daemon=True)
         self._begun.start()
 
     def _begin(self) -> None:
-        kept = {"num_cpus": 0, "max_restarts": -1}
-        named = {"name": self._name, "lifetime": "detached", "get_if_exists": True}
-        self._actor = self._ray.remote(**kept)(_keeper()).options(**named).remote()
+        limits = {"num_cpus": 0, "max_restarts": -1}
+        options = {"name": self._name, "lifetime": "detached", "get_if_exists": True}
+        self._actor = self._ray.remote(**limits)(_keeper()).options(**options).remote()
         self._held = self._actor.hold.remote(self._words, ALL)
 
     def close(self) -> None:
@@ -159,18 +159,18 @@ def _answers(address: str) -> bool:
 
 
 def _remote() -> Callable[[Sequence[str], str], int]:
-    """Return what a node runs: a function of a function is sent as it stands, not by its name."""
+    """Return the function for a node; as a nested function it is sent by value, not by name."""
 
     def ask(words: Sequence[str], log: str) -> int:
         import subprocess
         import sys
         from pathlib import Path
 
-        # A pipe that nobody writes to: the shard ends with its node, and with its task.
+        # Nothing is written to the pipe: the shard ends with its node, and with its task.
         with (
-            Path(log).open("ab") as said,
+            Path(log).open("ab") as output,
             subprocess.Popen(
-                [sys.executable, *words], stdin=subprocess.PIPE, stdout=said, stderr=said
+                [sys.executable, *words], stdin=subprocess.PIPE, stdout=output, stderr=output
             ) as process,
         ):
             try:
@@ -193,10 +193,10 @@ def _keeper() -> type:
             from importlib import import_module
 
             ray = import_module("ray")
-            here = ray.util.get_node_ip_address()  # pods of Kubernetes have no names for each other
-            command = [sys.executable, *(here if one == every else one for one in words)]
-            # A pipe that nobody writes to: the server ends with this actor. It ends by itself, and
-            # this actor with it, where another command has taken the run over.
+            here = ray.util.get_node_ip_address()  # Kubernetes pods cannot resolve each other
+            command = [sys.executable, *(here if word == every else word for word in words)]
+            # Nothing is written to the pipe: the server ends with this actor. If another command
+            # has taken over the run, the server ends by itself, and this actor with it.
             while subprocess.Popen(command, stdin=subprocess.PIPE).wait():
                 time.sleep(0.5)
             ray.actor.exit_actor()

@@ -72,19 +72,19 @@ TICK_S = 0.2
 JOBS = f"{FOLDER}/jobs"
 """Scripts and logs of SLURM's jobs; submitit's."""
 MOST_LOSSES = 3
-"""How often in a row a shard may be lost without a new answer."""
+"""Losses in a row, without a new answer, after which a shard fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """Into how many shards a run is cut, and what starts them."""
+    """The number of shards of a run, and what starts them."""
 
     shards: int
     launcher: LauncherName = "local"
     address: str | None = None
-    """For SLURM a partition, for Ray a cluster's address."""
+    """With SLURM a partition, with Ray a cluster's address."""
     own: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """Suites and systems of the user's own, as FILE.py@NAME."""
+    """The user's own suites and systems, as FILE.py@NAME."""
 
 
 def run_sharded(reader: RequestReader, sharding: Sharding) -> RunOutcome:
@@ -120,8 +120,8 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
     if sharding.shards < 1:
         raise UserError(f"--shards must be at least 1, not {sharding.shards}.")
     if sharding.launcher not in get_args(LauncherName):
-        known = ", ".join(get_args(LauncherName))
-        raise UserError(f"--launcher must be one of {known}, not {sharding.launcher!r}.")
+        names = ", ".join(get_args(LauncherName))
+        raise UserError(f"--launcher must be one of {names}, not {sharding.launcher!r}.")
     if sharding.launcher != "local":
         {"slurm": refuse_no_slurm, "ray": refuse_no_ray}[sharding.launcher](sharding.address)
     elif sharding.address is not None:
@@ -139,7 +139,7 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
 
 
 def _refuse_gone(log_dir: Path) -> None:
-    """Raise UserError where a shard of the plan has no directory any more: it was begun."""
+    """Raise UserError if the directory of a planned shard is missing: it may have had answers."""
     plan = read_plan(log_dir)
     for shard in plan.shards if plan else ():
         folder = shard_dir(log_dir, shard.name)
@@ -151,41 +151,41 @@ def _refuse_gone(log_dir: Path) -> None:
 
 
 def _with_request(job: Job, sharding: Sharding) -> ShardPlan:
-    """Return the directory's plan, with what this request says to its shards."""
+    """Return the directory's plan, with this request's settings for its shards."""
     plan, request = read_plan(job.request.log_dir) or ShardPlan({}, {}), job.request
     pool = Path(request.pool)
     at_once = (request.max_sandboxes or cores()) // _processes(sharding)
-    given: dict[str, Any] = {}
-    if request.max_usd_per_query is not None:  # that of the run is held by leases
-        given["max_usd_per_query"] = str(request.max_usd_per_query)
-    given |= {"run_file": dict(request.run_file)} if request.run_file else {}
-    given |= {"grace_s": request.grace_s, "batch": request.batch}
-    given["pool"] = str(pool.absolute()) if pool.is_file() else request.pool
-    given["max_sandboxes"] = max(at_once, 1)
+    settings: dict[str, Any] = {}
+    if request.max_usd_per_query is not None:  # leases enforce the run's own limit
+        settings["max_usd_per_query"] = str(request.max_usd_per_query)
+    settings |= {"run_file": dict(request.run_file)} if request.run_file else {}
+    settings |= {"grace_s": request.grace_s, "batch": request.batch}
+    settings["pool"] = str(pool.absolute()) if pool.is_file() else request.pool
+    settings["max_sandboxes"] = max(at_once, 1)
     suites, systems = (tuple(map(_absolute, names)) for names in sharding.own)
     return replace(
         plan,
-        request=given,
+        request=settings,
         own_suites=tuple(dict.fromkeys((*plan.own_suites, *suites))),
         own_systems=tuple(dict.fromkeys((*plan.own_systems, *systems))),
     )
 
 
-def _absolute(own: str) -> str:
-    file, _, attribute = own.rpartition("@")
+def _absolute(name: str) -> str:
+    file, _, attribute = name.rpartition("@")
     return f"{Path(file).absolute()}@{attribute}"
 
 
 def own_parts(names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of some names that stand for a user's own."""
+    """Return the names of a user's own parts among `names`."""
     return tuple(name for name in names if OWN in name)
 
 
 def _taught(job: Job) -> Job:
-    """Choose, learn and plan; what that takes is billed in the run's own directory."""
-    request, taken = job.request, assigned(job.request.log_dir)
-    if request.max_usd is not None and taken:
-        job = replace(job, request=replace(request, max_usd=request.max_usd - taken))
+    """Choose, learn and plan; those calls are billed in the run's own directory."""
+    request, assigned_usd = job.request, assigned(job.request.log_dir)
+    if request.max_usd is not None and assigned_usd:
+        job = replace(job, request=replace(request, max_usd=request.max_usd - assigned_usd))
     with keep_until_logged(request.log_dir) as replies, job.paced():
         job = entries.with_entries(job)
         make_plans(job)
@@ -194,12 +194,12 @@ def _taught(job: Job) -> Job:
 
 
 def _processes(sharding: Sharding) -> int:
-    """Return how many processes share this machine."""
+    """Return the number of processes on this machine."""
     return min(sharding.shards, cores()) if sharding.launcher == "local" else 1
 
 
 def _place(sharding: Sharding, log_dir: Path, stack: ExitStack) -> "Place":
-    """Return what keeps the lease server, and what starts shards once it is there."""
+    """Return what runs the lease server, and what then starts shards."""
     if sharding.launcher == "ray":
         ray = stack.enter_context(ray_cluster(sharding.address))
         return partial(RayLeaseServer, ray, log_dir), partial(RayLauncher, ray)
@@ -212,10 +212,10 @@ Place = tuple[Callable[[Sequence[str]], LeaseKeeper], Callable[[], Launcher]]
 
 
 def _cut(job: Job, sharding: Sharding, wave: int) -> ShardPlan:
-    """Return the plan with shards for what no shard has yet, each with its directory."""
+    """Return the plan with shards for all unplanned questions, each with its directory."""
     log_dir, suites = job.request.log_dir, job.catalogue.suites
     names = job.experiment.suite_versions
-    questions = {name: tuple(one.id for one in job.questions(suites[name])) for name in names}
+    questions = {name: tuple(q.id for q in job.questions(suites[name])) for name in names}
     plan = replace(read_plan(log_dir) or ShardPlan({}, {}), questions=questions)
     for shard in plan.shards:
         _raise_epochs(job.experiment, plan, log_dir, shard)
@@ -225,41 +225,41 @@ def _cut(job: Job, sharding: Sharding, wave: int) -> ShardPlan:
     plan = replace(plan, shards=(*plan.shards, *new))
     for shard in new:
         _make(job.experiment, plan, log_dir, shard)
-    write_plan(log_dir, plan)  # last, so that what it names is there
+    write_plan(log_dir, plan)  # last, so that all its directories exist
     return plan
 
 
 def _unplanned(job: Job, plan: ShardPlan) -> Iterator[PlannedRow]:
     for row in job.experiment.entries:
-        ids, first = plan.questions.get(row.suite, ()), plan.planned(row.name)
-        if first < len(ids):
-            cost = cost_of_one(job, row, ids[first:])
+        ids, start = plan.questions.get(row.suite, ()), plan.planned(row.name)
+        if start < len(ids):
+            cost = cost_of_one(job, row, ids[start:])
             epochs = job.experiment.epochs[row.suite]
-            yield PlannedRow(row.name, row.suite, first, len(ids), (cost or 1) * epochs, epochs)
+            yield PlannedRow(row.name, row.suite, start, len(ids), (cost or 1) * epochs, epochs)
 
 
 def _experiment(experiment: Experiment, plan: ShardPlan, shard: Shard) -> Experiment:
-    """Return what a shard asks."""
+    """Return the experiment of one shard."""
     rows = {row.name: row for row in experiment.entries}
-    parts = {part.entry: plan.ids(part) for part in shard.parts}
-    suites = {part.suite for part in shard.parts}
+    questions = {span.entry: plan.ids(span) for span in shard.parts}
+    suites = {span.suite for span in shard.parts}
     by_suite = {
-        name: {suite: one for suite, one in getattr(experiment, name).items() if suite in suites}
+        name: {suite: item for suite, item in getattr(experiment, name).items() if suite in suites}
         for name in BY_SUITE
     }
-    asked = tuple(replace(rows[name], questions=ids) for name, ids in parts.items())
-    return replace(experiment, entries=asked, limit=None, **by_suite)
+    cut_rows = tuple(replace(rows[name], questions=ids) for name, ids in questions.items())
+    return replace(experiment, entries=cut_rows, limit=None, **by_suite)
 
 
 def _make(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) -> None:
-    """Make a shard's directory, with what its systems have learnt."""
+    """Make a shard's directory, with the artefacts of its systems."""
     folder = shard_dir(log_dir, shard.name)
     if any(folder.glob("*.eval")) or (folder / LEDGER).exists():
         raise UserError(f"{folder} is no shard of the plan, and has asked: restore shards.json.")
-    shutil.rmtree(folder, ignore_errors=True)  # of a plan that was never written
-    made = _experiment(experiment, plan, shard)
-    open_experiment(folder, made)
-    files = {row.args[name] for row in made.entries for name in FILES if name in row.args}
+    shutil.rmtree(folder, ignore_errors=True)  # left by a plan that was never written
+    subset = _experiment(experiment, plan, shard)
+    open_experiment(folder, subset)
+    files = {row.args[name] for row in subset.entries for name in FILES if name in row.args}
     for file in files:
         if (log_dir / file).is_file():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -272,14 +272,14 @@ FILES = ("learned", "plans")
 
 def _raise_epochs(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) -> None:
     folder = shard_dir(log_dir, shard.name)
-    stored, wanted = read_experiment(folder), _experiment(experiment, plan, shard)
-    if stored and stored.epochs != wanted.epochs:
+    stored, target = read_experiment(folder), _experiment(experiment, plan, shard)
+    if stored and stored.epochs != target.epochs:
         (folder / ENDED).unlink(missing_ok=True)
-        open_experiment(folder, replace(stored, epochs=wanted.epochs))
+        open_experiment(folder, replace(stored, epochs=target.epochs))
 
 
 def _host(sharding: Sharding) -> str:
-    """Return where leases are asked for: by this machine alone, or by all nodes."""
+    """Return the address that the lease server binds: loopback, or all interfaces for nodes."""
     return LOOPBACK if sharding.launcher == "local" or sharding.address == HERE else ALL
 
 
@@ -287,39 +287,36 @@ Processes = tuple[Launcher, LeaseKeeper]
 
 
 def _left(job: Job) -> Decimal | None:
-    """Return what shards may spend: of --max-usd what learning has left."""
+    """Return the dollars for shards: --max-usd less the cost of learning; None: no limit."""
     limit = job.request.max_usd
     return None if limit is None else max(limit - job.meter().gone, Decimal(0))
 
 
 def _ask(job: Job, plan: ShardPlan, processes: Processes) -> RunOutcome:
-    """Let all shards that are not over ask, and return how the whole run stands."""
+    """Run all unfinished shards, and return the outcome of the whole run."""
     log_dir = job.request.log_dir
     folders = {shard_dir(log_dir, shard.name): shard for shard in plan.shards}
-    left = [one for one in folders if not _is_over(one)]
-    _note_openings(job, [folders[one] for one in left])
-    totals = {
-        part.entry: job.experiment.epochs[part.suite] for one in plan.shards for part in one.parts
-    }
-    total = sum(
-        (part.last - part.first) * totals[part.entry] for one in plan.shards for part in one.parts
-    )
-    with counted_line([*folders], total, shown=job.request.display == "line") as count:
-        failed = _wait(left, processes, count)
+    unfinished = [folder for folder in folders if not _is_over(folder)]
+    _note_openings(job, [folders[folder] for folder in unfinished])
+    spans = [span for shard in plan.shards for span in shard.parts]
+    epochs = {span.entry: job.experiment.epochs[span.suite] for span in spans}
+    total = sum((span.last - span.first) * epochs[span.entry] for span in spans)
+    with counted_line([*folders], total, visible=job.request.display == "line") as count:
+        failed = _wait(unfinished, processes, count)
     return _outcome([*folders], failed)
 
 
-def _note_openings(job: Job, left: Sequence[Shard]) -> None:
-    suites = {part.suite for shard in left if shard.wave == 1 for part in shard.parts}
+def _note_openings(job: Job, shards: Sequence[Shard]) -> None:
+    suites = {span.suite for shard in shards if shard.wave == 1 for span in shard.parts}
     for name in sorted(suites) if job.experiment.split == "eval" else ():
         suite = job.catalogue.suites[name]
         job.controls.opened(job.request.log_dir, suite, len(job.questions(suite)))
 
 
 def _is_over(folder: Path) -> bool:
-    """Say whether a shard has nothing left to ask or to grade."""
-    ended = read_outcome(folder)
-    return ended is not None and ended.finished and not ended.unscored
+    """Return whether a shard has no question left to ask or grade."""
+    outcome = read_outcome(folder)
+    return outcome is not None and outcome.finished and not outcome.unscored
 
 
 LOOK_S = 1.0
@@ -327,55 +324,55 @@ LOOK_S = 1.0
 
 @dataclass(slots=True)
 class AnswerCount:
-    """The samples in the logs of some directories; a log that was not changed is not read again."""
+    """Counts the samples in the logs of some directories; unchanged logs are not read again."""
 
     folders: Sequence[Path]
     line: ProgressLine | None = None
     _known: dict[Path, tuple[int, int]] = field(default_factory=dict[Path, tuple[int, int]])
 
     def of(self, folder: Path) -> int:
-        """Return how many samples a directory's logs have."""
+        """Return the number of samples in a directory's logs."""
         newest: dict[str, int] = {}
         for path in folder.glob("*.eval"):
-            # A task that is gone on with has a log of another time, with what the older ones have.
+            # A resumed task has a newer log, which includes the samples of its older ones.
             task = path.name.partition("_")[2]
             newest[task] = max(newest.get(task, 0), self._samples(path))
         return sum(newest.values())
 
     def all(self) -> int:
-        """Return how many samples there are."""
+        """Return the number of samples in all directories."""
         return sum(map(self.of, self.folders))
 
     def look(self) -> None:
-        """Show what came since the last look."""
+        """Advance the progress line by the new samples."""
         if line := self.line:
             for _ in range(min(self.all(), line.total) - line.done):
                 line.tick()
 
     def _samples(self, path: Path) -> int:
-        size, before = path.stat().st_size, self._known.get(path, (-1, 0))
-        if size != before[0]:
+        size, cached = path.stat().st_size, self._known.get(path, (-1, 0))
+        if size != cached[0]:
             try:
                 with zipfile.ZipFile(path) as log:
-                    found = sum(name.startswith(SAMPLES) for name in log.namelist())
+                    count = sum(name.startswith(SAMPLES) for name in log.namelist())
             except (zipfile.BadZipFile, OSError):  # it is being written
-                found = before[1]
-            before = self._known[path] = (size, found)
-        return before[1]
+                count = cached[1]
+            cached = self._known[path] = (size, count)
+        return cached[1]
 
 
 @contextmanager
-def counted_line(folders: Sequence[Path], total: int, *, shown: bool) -> Generator[AnswerCount]:
-    """Show one line over the answers of all shards."""
+def counted_line(folders: Sequence[Path], total: int, *, visible: bool) -> Generator[AnswerCount]:
+    """Show one progress line for the answers of all shards."""
     count = AnswerCount(folders)
     title = f"answering in {pluralise(len(folders), 'shard')}"
-    with progress_line(title, total, min(count.all(), total)) if shown else nullcontext() as line:
+    with progress_line(title, total, min(count.all(), total)) if visible else nullcontext() as line:
         count.line = line
         yield count
 
 
 def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> dict[Path, str]:
-    """Start shards until each has ended, lost ones again; return why some could not go on."""
+    """Start shards, and lost ones again, until all have ended; return why some failed."""
     launcher, leases = processes
     running, failed = {*folders}, dict[Path, str]()
     losses: dict[Path, tuple[int, int]] = {}  # answers so far, and losses in a row without more
@@ -390,8 +387,8 @@ def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> 
             return failed | dict.fromkeys(running, str(gone))
         for folder, status in over.items():
             answers = count.of(folder)
-            before, times = losses.get(folder, (answers, 0))
-            losses[folder] = (answers, times + 1 if answers == before else 1)
+            earlier, times = losses.get(folder, (answers, 0))
+            losses[folder] = (answers, times + 1 if answers == earlier else 1)
             if status in (None, LOST) and losses[folder][1] < MOST_LOSSES:
                 launcher.launch(folder)
                 continue
@@ -405,20 +402,20 @@ def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> 
 def _last_words(folder: Path, status: int | None) -> str:
     log = Path(f"{folder}.log")
     lines = log.read_text(errors="replace").split("\n") if log.is_file() else []
-    said = next((line for line in reversed(lines) if line.strip()), "nothing was said")
-    how = "was lost" if status in (None, LOST) else f"ended with {status}"
-    return f"shard {folder.name} {how}: {said.removeprefix('podium: ')} ({log})"
+    last_line = next((line for line in reversed(lines) if line.strip()), "nothing was said")
+    ending = "was lost" if status in (None, LOST) else f"ended with {status}"
+    return f"shard {folder.name} {ending}: {last_line.removeprefix('podium: ')} ({log})"
 
 
 def _outcome(folders: Sequence[Path], failed: dict[Path, str]) -> RunOutcome:
-    """Join how shards have ended, with the headers of their newest logs."""
+    """Join the outcomes of shards, with the headers of their newest logs."""
     trouble, finished = [*failed.values()], not failed
     logs: list[Path] = []
     for folder in folders:
-        ended = read_outcome(folder)
-        if ended is None or not ended.finished:
+        outcome = read_outcome(folder)
+        if outcome is None or not outcome.finished:
             finished = False
-            trouble += ended.trouble if ended else ()
+            trouble += outcome.trouble if outcome else ()
         logs += newest_logs([folder], recursive=False) if any(folder.glob("*.eval")) else ()
     headers = [read_eval_log(str(path), header_only=True) for path in logs]
     return RunOutcome(finished, headers, tuple(dict.fromkeys(trouble)))
@@ -428,32 +425,32 @@ _REQUEST = TypeAdapter(RunRequest)
 
 
 def shard_request(folder: Path) -> RunRequest:
-    """Return what a shard's directory asks for; UserError where it is none."""
+    """Return the request of a shard's directory; UserError if it is no shard."""
     parent = parent_of(folder)
     plan, experiment = (read_plan(parent), read_experiment(folder)) if parent else (None, None)
     if plan is None or experiment is None:
         raise UserError(f"{folder} is no shard of a run: `podium run --shards N` makes them.")
-    asked = {"suites": tuple(experiment.suite_versions), "systems": (), "log_dir": folder}
-    return _REQUEST.validate_python({**plan.request, **asked, "display": "none", "settled": True})
+    fixed = {"suites": tuple(experiment.suite_versions), "systems": (), "log_dir": folder}
+    return _REQUEST.validate_python({**plan.request, **fixed, "display": "none", "settled": True})
 
 
-def shard_catalogue(folder: Path, known: Catalogue) -> Catalogue:
-    """Return all parts that can be named, a user's own among them, as the run was given them."""
+def shard_catalogue(folder: Path, catalogue: Catalogue) -> Catalogue:
+    """Return the catalogue with the user's own parts that the run was started with."""
     parent = parent_of(folder)
     if plan := read_plan(parent) if parent else None:
-        own = replace(shard_request(folder), suites=plan.own_suites, systems=plan.own_systems)
-        return with_own(own, known)[1]
-    return known
+        request = replace(shard_request(folder), suites=plan.own_suites, systems=plan.own_systems)
+        return with_own(request, catalogue)[1]
+    return catalogue
 
 
 def run_shard(folder: Path, catalogue: Catalogue, controls: Controls) -> RunOutcome:
-    """Ask what is left of a shard, and write down how that ended; UserError as a run."""
+    """Run the rest of a shard, and write its outcome; UserError as for a run."""
     request = shard_request(folder)
     _await_predecessor(folder)
     (folder / ENDED).unlink(missing_ok=True)
     outcome = run(request, catalogue, controls, open_lease if is_leased(folder) else None)
-    ended = ShardOutcome(outcome.finished, outcome.unscored, outcome.trouble)
-    write_outcome(folder, ended)
+    shard_outcome = ShardOutcome(outcome.finished, outcome.unscored, outcome.trouble)
+    write_outcome(folder, shard_outcome)
     if any(folder.glob("*.eval")):
         write_figures(folder, load_runs([folder], deep=True)[0])
     return outcome
