@@ -40,7 +40,7 @@ VALIDATES = 0.2  # share of the teaching questions that picks the checkpoint: po
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
 """One worker, a bare ordinal in a fixed order: 16 names would be most of a small prompt."""
-NOBODY = -1  # a text is no plan: the model failed, so the question counts as wrong
+NOBODY = -1  # an unreadable plan: the model failed, so the question counts as wrong
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,8 +141,8 @@ class Experiment:
             _same(f"prompt of {suite}", *prompts)
             stored, now = self.epochs[suite], new.epochs[suite]
             _not_less("--epochs", stored, now, f"{stored} epochs of {suite}, not {now}")
-            limits = (experiment.limit_of(suite) or inf for experiment in (self, new))
-            _not_less("--suite-limit", *limits, f"{self.limit_of(suite)} questions of {suite}")
+            limit, now = self.limit_of(suite), new.limit_of(suite)
+            _not_less("--suite-limit", limit or inf, now or inf, f"{limit} questions of {suite}")
         for suite in self.images.keys() & new.images.keys():
             _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
         extent = f"--limit {self.limit}" if self.limit else "all questions"

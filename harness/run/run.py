@@ -302,7 +302,7 @@ def _facts(job: Job) -> Iterator[str]:
         with suppress(UserError):  # it is among the problems
             yield from filter(None, [learning_text(job)])
     if job.systems and job.spec.tokens_per_second:
-        with suppress(UserError):  # a problem says so
+        with suppress(UserError):  # listed among the problems
             yield from filter(None, [duration_text(estimate(job))])
 
 

@@ -114,7 +114,7 @@ def demo(add: Arguments) -> None:
 
 
 def run(add: Arguments) -> None:
-    """Run systems on suites over a pool, or what a file says; say what is left."""
+    """Run systems on suites over a pool, or as a run file states; print what remains."""
     add.run_file()
     add.repeated("--suite", "suite name; repeat for several (the file's)")
     add.repeated(
@@ -153,7 +153,7 @@ def run(add: Arguments) -> None:
 
 
 def shard(add: Arguments) -> None:
-    """Ask what is left of one shard: what `podium run --shards` starts."""
+    """Run the rest of one shard: `podium run --shards` starts this command."""
     add("dir DIR", "directory of a shard: LOG_DIR/shards/0001", Path)
     add.flag("--attached", "end when standard input does")
 

@@ -27,8 +27,10 @@ OURS = ("settled", "group_dir", "run_file", "own")
 STATED = [field for field in (*fields(RunRequest), *fields(Sharding)) if field.name not in OURS]
 KEYS = {**{field.name: field.type for field in STATED}, "report": dict[str, Any]}
 REPORT = {field.name: field.type for field in fields(ReportOptions)}
-OPTIONS = {"suites": "suite", "systems": "system", "task_args": "T", "grace_s": "grace"}
-OPTIONS |= {"suite_limits": "suite_limit"}
+OPTIONS = {
+    "suites": "suite", "systems": "system", "task_args": "T", "grace_s": "grace",
+    "suite_limits": "suite_limit",
+}  # fmt: skip
 """Key -> destination of its option, if the two differ."""
 PARTS = ("suites", "systems", "train_on")
 PLACES = (*PARTS, "log_dir", "profile", "pool", "gate")
