@@ -40,7 +40,7 @@ VALIDATES = 0.2  # share of the teaching questions that picks the checkpoint: po
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
 """One worker, a bare ordinal in a fixed order: 16 names would be most of a small prompt."""
-NOBODY = -1  # an unreadable plan: the model failed, so the question counts as wrong
+NO_WORKER = -1  # an unreadable plan: the model failed, so the question counts as wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,5 +286,5 @@ def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.in
     for question in verdict_questions(judged).values():
         plan = read_plan(about.form, say(plan_prompt(about.form, question.text, cards)), workers)
         readable = isinstance(plan, Workflow)
-        indices.append(workers.index(plan.steps[0].worker) if readable else NOBODY)
+        indices.append(workers.index(plan.steps[0].worker) if readable else NO_WORKER)
     return np.array(indices, dtype=np.intp)
