@@ -56,8 +56,8 @@ def model_folder(folder: Path) -> Path:
     if stands_on_base(folder):
         return base_folder()
     raise UserError(
-        f"{folder} holds adapters and not whole weights: its training merges them when it "
-        "ends (`podium train --resume`)."
+        f"{folder} has adapters, not whole weights. Its training merges them when it ends "
+        "(`podium train --resume`)."
     )
 
 

@@ -207,7 +207,7 @@ def _make_steps(run: _Run, trainer: Any) -> None:
             raise TooManyMasked(f"{error} Training stopped; {text}: --resume goes on.") from None
         trainer.save_before()
         state = trainer.stepping.state
-        state.ended = state.ended or "stopped, for the money is spent"
+        state.ended = state.ended or "stopped, because the budget is spent"
 
 
 def _keep_last(run: _Run, trainer: Any) -> str:
@@ -267,7 +267,7 @@ def stopping(state: Any, say: Say) -> Generator[None]:
         if state.asked_to_stop and number == signal.SIGINT:
             raise KeyboardInterrupt
         state.asked_to_stop = True
-        say("Stopping after this step, with a checkpoint; once more ends at once.")
+        say("Stopping after this step, with a checkpoint. Press Ctrl-C again to stop at once.")
 
     for number in handlers:
         signal.signal(number, stop)

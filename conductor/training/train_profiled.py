@@ -281,7 +281,7 @@ class _Training:
                 try:
                     line = self._step(learner, teaches, step + 1)
                 except SpendLimit as error:
-                    state.ended = f"stopped, for the money is spent ({error})"
+                    state.ended = f"stopped, because the budget is spent ({error})"
                     break
                 step += 1
                 bar.update(1)
@@ -371,7 +371,7 @@ class _Training:
         validation = run_folder.judged(self.job, self.rewards.validation, training_rows, texts)
         if run_folder.cut_short(validation):
             self.state.ended = (
-                f"stopped, for the money ended within the validation of step {line['step']}"
+                f"stopped, because the budget ran out during the validation of step {line['step']}"
             )
             return
         validation["workers"] = _programs(validation["workers"])

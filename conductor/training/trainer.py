@@ -210,7 +210,7 @@ class ConductorTrainer(TrlAdapter):
         batch = super().write_and_score(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
         if any(gather([any(outcome.status is Status.BUDGET for outcome in outcomes)])):
-            raise SpendLimit("The money is spent.")
+            raise SpendLimit("The budget is spent.")
         return batch
 
     def _begins(self, inputs: Any) -> Told:
@@ -417,7 +417,9 @@ class StepCallback(Callback):
             return None
         figures: dict[str, Any] = self.trainer.validated(self.validator)
         if run_folder.cut_short(figures):
-            self.state.ended = f"stopped, for the money ended within the validation of step {step}"
+            self.state.ended = (
+                f"stopped, because the budget ran out in the validation of step {step}"
+            )
             return None
         if run_folder.note_validation(self.state, step, figures):
             self.keep(step, figures)
@@ -430,7 +432,7 @@ class StepCallback(Callback):
         limit, gone = self.training.max_usd, self.rewards.spent()
         if limit is None or gone + needed <= limit:
             return ""
-        return f"stopped, for ${gone:.4f} are spent and {action} could pass ${limit}"
+        return f"stopped, because ${gone:.4f} is spent and {action} could exceed ${limit}"
 
     def _pay(self, line: dict[str, Any], step: int) -> None:
         """Make the validation that a step's line lacks; SpendLimit if there is no money yet."""
