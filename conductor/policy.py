@@ -217,7 +217,7 @@ CONDUCTOR_PROMPTED = SystemCard(
     summary="A prompted model writes a workflow for each question; the workers carry it out.",
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
     calls=Calls(
-        "1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
+        "1-5, plus 1 or 2 of the conductor; none if its plan stays malformed",
         lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
         conductor=lambda args: 1 + int(args.get("retries", 1)),
     ),
@@ -252,10 +252,10 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
 CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",
     solver="podium/conductor_recursive",
-    summary="The conductor sees what its plan came to, and keeps the answer or plans once more.",
+    summary="The conductor sees its plan's result, and keeps the answer or writes one more plan.",
     source="Conductor, arXiv 2512.04388, section 3.2 (recursive, prompted, not trained)",
     calls=Calls(
-        "1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
+        "1-9 over both rounds, plus 2-4 of the conductor; none if its plan stays malformed",
         lambda n, args: (0, _most_calls(args)),
         conductor=lambda args: (1 + args.get("retries", 1)) * (1 + args.get("rounds", FURTHER)),
     ),

@@ -229,18 +229,18 @@ def _card(name: str, summary: str, methods: SystemMethods, *deviations: str) -> 
 
 PROFILED = _card(
     NAME,
-    "A trained policy plans by what each worker showed on train questions.",
+    "A trained policy plans by each worker's results on train questions.",
     ProfiledMethods(NAME),
 )
 PROFILED_UNTRAINED = _card(
     UNTRAINED,
-    "The same policy before it was trained.",
+    "The same policy before its training.",
     ProfileLearning(UNTRAINED),
     "its weights are random",
 )
 PROFILED_SHUFFLED = _card(
     SHUFFLED,
-    "The same policy, each worker's profile being another one's.",
+    "The same policy, with each worker's profile replaced by another worker's.",
     ProfiledMethods(SHUFFLED),
     "what it has left is the shape of its plans",
 )

@@ -59,7 +59,7 @@ OTHERS = (
 DRAWN = "workers drawn evenly"
 """The label of answers for which a checkpoint knew no worker's card."""
 
-CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
+CALLS = "1-5, plus 1 of the conductor; none if its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
 
 
@@ -315,7 +315,7 @@ class _NotReleased(SystemMethods):
 SERVED = SystemCard(
     name=f"{CONDUCTOR}-served",
     solver="podium/conductor_served",
-    summary="A checkpoint that a server of yours runs plans, as conductor-served@FOLDER.",
+    summary="A checkpoint on your own server plans each question: conductor-served@FOLDER.",
     source="Conductor, arXiv 2512.04388 (trained)",
     calls=Calls(CALLS, lambda n, args: (0, _most_calls(args, "")), conductor=1),
     needs=frozenset({"conductor"}),
@@ -350,7 +350,7 @@ def manifests() -> tuple[SystemCard, ...]:
 def _manifest(name: str, checkpoint: str) -> SystemCard:
     about, small = _read(checkpoint), "a small model trained from scratch on the practice suites"
     on_base = stands_on_base(checkpoint_folder(checkpoint))
-    again = f"; asked again {pluralise(about.rounds, 'time')} at most" if about.rounds else ""
+    again = f"; {pluralise(about.rounds, 'further round')} at most" if about.rounds else ""
     return SystemCard(
         name=name,
         solver="podium/conductor",

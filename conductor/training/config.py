@@ -347,7 +347,8 @@ def _refuse_code(grpo: Mapping[str, Any]) -> None:
     for key in cast("dict[str, Any]", loading):
         if key not in LOADING:
             raise UserError(
-                f"[grpo.model_init_kwargs] takes {', '.join(LOADING)}, not {key!r}: leave it out."
+                f"[grpo.model_init_kwargs] supports {', '.join(LOADING)}, not {key!r}. Leave it "
+                "out."
             )
 
 

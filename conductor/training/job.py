@@ -214,7 +214,7 @@ def _checked(training: TrainingJob) -> TrainingJob:
         secret = next(n for n, split in training.splits.items() if not split.suite.publishable)
         raise UserError(
             f"[grpo] log_completions writes prompts to files, and suite {secret!r} must not be "
-            "published: leave it out."
+            "published. Leave log_completions out."
         )
     if training.config.warm_start.is_listed:
         _refuse_foreign_plans(training)
@@ -235,7 +235,9 @@ def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> Sui
         raise UserError(NO_TRAIN.format(name=name))
     split = load_training_split(suite, "train", config.suites.train)
     if isinstance(suite, ModelGraded) and any(map(suite.needs_judge, split.questions.values())):
-        raise UserError(f"Only a model can judge some questions of suite {name!r}: leave it out.")
+        raise UserError(
+            f"Only a model can judge some questions of suite {name!r}. Leave the suite out."
+        )
     return split
 
 

@@ -283,7 +283,7 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
 def read_manifest(run: Path) -> dict[str, Any]:
     """Return a run's manifest; UserError if there is none."""
     if not (run / MANIFEST).is_file():
-        raise UserError(f"{run} is no training: it has no {MANIFEST}.")
+        raise UserError(f"{run} is not a training: it has no {MANIFEST}.")
     return json.loads((run / MANIFEST).read_text())
 
 

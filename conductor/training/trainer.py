@@ -65,7 +65,7 @@ def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
     for fragment in fragments:
         matches = [values for name, values in model.named_parameters() if fragment in name]
         if not matches:
-            raise UserError(f"[model] frozen: no parameter's name has {fragment!r} in it.")
+            raise UserError(f"[model] frozen: no parameter's name contains {fragment!r}.")
         for values in matches:
             values.requires_grad = False
 
@@ -461,9 +461,9 @@ class StepCallback(Callback):
         patience = config.validation.patience
         reason = state.ended
         if state.asked_to_stop:
-            reason = "stopped as asked"
+            reason = "stopped on request"
         elif patience is not None and state.since >= patience:
-            reason = f"no better validation in {patience}, best at step {state.best_step}"
+            reason = f"no better validation in the last {patience}, best at step {state.best_step}"
         elif state.unread >= run_folder.UNREAD:
             reason = run_folder.NOTHING_READ
         elif not reason and step < int(config.grpo["max_steps"]):

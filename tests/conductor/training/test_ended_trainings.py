@@ -117,7 +117,7 @@ def test_a_first_validation_that_the_money_does_not_last_for_is_made_again(
     half = f"{0.5 * dollars(lines(whole)[0]):.6f}"
     said = trained_here(config, out, "--resume", "--max-usd", half)
     assert "Step 0: stopped, because the budget ran out in the validation of step 0." in said
-    assert "No validation has picked a checkpoint; --resume goes on" in said
+    assert "No validation has selected a checkpoint; continue with --resume" in said
     assert not (out / "best").exists()
     assert not (out / "metrics.jsonl").exists()
     trained_here(config, out, "--resume")
@@ -160,7 +160,7 @@ def test_a_training_without_a_better_validation_ends_when_its_patience_does(
     wanted = ("validation.patience=2", "validation.every=1", "grpo.learning_rate=1e-12")
     quick = ("warm_start.steps=40", "validation.questions=2", "run.tensorboard=false")
     said = trained_here(config, out, *(w for one in (*wanted, *quick) for w in ("--set", one)))
-    assert "Step 2: no better validation in 2, best at step 0." in said
+    assert "Step 2: no better validation in the last 2, best at step 0." in said
     assert "--resume" not in said
     assert [line["step"] for line in lines(out)] == [0, 1, 2]
     assert (out / "checkpoints" / "checkpoint-2" / "optimizer.pt").is_file()

@@ -127,7 +127,7 @@ def test_an_interrupted_run_saves_the_running_step_and_goes_on_from_there(
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate()
     assert process.returncode == 0, said[-2000:]
-    assert "--resume goes on" in said
+    assert "; continue with --resume" in said
     assert "hashed" not in said  # all that a training hangs on is no text for the screen
     trained_here(config, out, "--resume")
     plans = [json.loads(line) for line in (out / "plans.jsonl").read_text().splitlines()]
