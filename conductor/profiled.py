@@ -177,7 +177,10 @@ class ProfiledMethods(ProfileLearning):
         """Return that some of these questions trained its policy."""
         taught = frozenset(read_policy(x or TRAINED).about.questions)
         if shared := sum(short_digest(digest) in taught for digest in digests):
-            return f"Its policy was trained on {shared} questions of {suite}: name another suite."
+            name = x or TRAINED
+            return (
+                f"Policy {name} was trained on {shared} questions of {suite}: name another suite."
+            )
         return None
 
     def footnote(self, label: str) -> str:

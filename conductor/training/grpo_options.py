@@ -92,7 +92,7 @@ def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) 
     if config.reward.rpm is not None:
         limits.append(f"{config.reward.rpm / processes:g} calls of a worker a minute")
     if budget is not None:
-        limits.append(f"${budget / processes:,.2f}, divided anew at every step")
+        limits.append(f"${budget / processes:,.2f}, divided again at every step")
     return f"each of {processes} processes: {', '.join(limits)}"
 
 

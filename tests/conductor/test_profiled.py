@@ -144,7 +144,8 @@ def test_what_trained_a_policy_is_no_exam_of_it(tmp_path: Path) -> None:
     about = ArtifactSource(TRAINING, "", (suite.name,), (digests[0][:16],), ())
     write_artifact(Artifact(about, policy.first_weights(1)), tmp_path / POLICY)
     said = SYSTEMS["conductor-profiled"].methods.suite_refusal(str(tmp_path), suite.name, digests)
-    assert said == f"Its policy was trained on 1 questions of {suite.name}: name another suite."
+    trained = f"Policy {tmp_path} was trained on 1 questions of {suite.name}"
+    assert said == f"{trained}: name another suite."
     assert ran(tmp_path / "run", [f"conductor-profiled@{tmp_path}"], suites=[suite.name]) == 2
 
 

@@ -251,8 +251,8 @@ def test_a_dry_run_of_several_processes_says_what_each_may_do(
     said = estimate_text(made(config.model_copy(update={"reward": reward})))
     assert "limit: stops before $2,000, spent by all processes together" in said
     assert (
-        "each of 4 processes: 2 plans at once, 2 calls of a worker a minute, $500.00, divided anew "
-        "at every step" in said
+        "each of 4 processes: 2 plans at once, 2 calls of a worker a minute, $500.00, divided "
+        "again at every step" in said
     )
     assert "on 4 H100 (" in said
     assert "hours at least: 0.17, because each worker is called at most 8 times a minute" in said
