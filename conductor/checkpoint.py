@@ -103,7 +103,7 @@ def read_info(folder: Path) -> CheckpointInfo:
     about = _parsed_info(folder)
     if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
         weights = _weights_file(folder)
-        raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
+        raise UserError(f"{weights} is not the file that {INFO} describes. Restore it.")
     return about
 
 
@@ -113,8 +113,8 @@ def _parsed_info(folder: Path) -> CheckpointInfo:
         return _INFO_TYPE.validate_json(read_limited(path, SETTINGS))
     except FileNotFoundError:
         raise UserError(
-            f"{folder} has no {INFO}, so nobody knows how its model is asked: name a checkpoint "
-            "that `podium train` wrote."
+            f"{folder} has no {INFO}, so podium does not know how to prompt its model. Name a "
+            "checkpoint that `podium train` wrote."
         ) from None
     except (OSError, ValidationError) as error:
         reason = str(error)
@@ -225,10 +225,10 @@ def read_study(folder: Path) -> StudyInfo:
         return StudyInfo.model_validate_json(read_limited(path, DOCUMENT))
     except FileNotFoundError:
         raise UserError(
-            f"{folder} has no {STUDY}: it is no conductor trained on recorded verdicts."
+            f"{folder} has no {STUDY}, so it is not a conductor trained on recorded verdicts."
         ) from None
     except (OSError, ValidationError) as error:
-        raise UserError(f"{path} cannot be read ({type(error).__name__}): train anew.") from None
+        raise UserError(f"{path} cannot be read ({type(error).__name__}). Train again.") from None
 
 
 def write_study(about: StudyInfo, folder: Path) -> None:

@@ -215,7 +215,7 @@ def _masked(logits: Array, needs: Needs, room: int) -> Array:
     """Return logits with no chance for tokens that lead out of the language, or leave no room."""
     least = int(needs.min())
     if least == NEVER:
-        raise UserError("This model has no token that its regular expression can go on with.")
+        raise UserError("This model has no token that can continue its regular expression.")
     return np.where(needs <= max(room, least), logits, np.float32(-np.inf))
 
 

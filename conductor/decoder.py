@@ -91,7 +91,8 @@ def read_shape(folder: Path) -> DecoderShape:
     if (family := raw.get("model_type", "unnamed")) not in FAMILIES:
         supported = " and ".join(FAMILIES)
         raise UserError(
-            f"{folder} is of architecture {family}, and only {supported} are embedded: {ELSEWHERE}."
+            f"{folder} has architecture {family}, but the embedded decoder supports only "
+            f"{supported}: {ELSEWHERE}."
         )
     if (path := folder / GENERATION).is_file():  # it takes precedence, as everywhere
         end = _json(path).get("eos_token_id")
@@ -105,13 +106,16 @@ def read_shape(folder: Path) -> DecoderShape:
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     unknown = {
         "a sliding window": shape.use_sliding_window,
-        "biases of its own": shape.attention_bias or shape.mlp_bias,
+        "biases in attention or MLP layers": shape.attention_bias or shape.mlp_bias,
         f"activation {shape.hidden_act}": shape.hidden_act != "silu",
         f"rotary embeddings of type {kind}": kind != "default",
-        "heads that do not share keys evenly": shape.heads % shape.kv_heads != 0,
+        "num_attention_heads not divisible by num_key_value_heads": shape.heads % shape.kv_heads
+        != 0,
     }
     if feature := next((feature for feature, there in unknown.items() if there), None):
-        raise UserError(f"{folder} has {feature}, which is not embedded: {ELSEWHERE}.")
+        raise UserError(
+            f"{folder} has {feature}, which the embedded decoder does not support: {ELSEWHERE}."
+        )
     return shape
 
 
@@ -119,11 +123,11 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise UserError(f"{path.parent} is no checkpoint: it has no {path.name}.") from None
+        raise UserError(f"{path.parent} is not a checkpoint: it has no {path.name}.") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path} holds no JSON object.")
+        raise UserError(f"{path} does not contain a JSON object.")
     return cast("dict[str, Any]", content)
 
 
@@ -134,7 +138,7 @@ def _weights(folder: Path) -> dict[str, Array]:
         return tensors
     config, adapters = _json(folder / ADAPTERS), _tensors(folder / ADAPTED)
     if config.get("use_dora") or config.get("use_rslora") or config.get("bias", "none") != "none":
-        raise UserError(f"{folder} holds adapters other than plain LoRA: merge them first.")
+        raise UserError(f"{folder} has adapters other than plain LoRA. Merge them first.")
     scale = np.float32(config["lora_alpha"] / config["r"])
     for name, narrow in adapters.items():
         if name.endswith(".lora_A.weight"):
@@ -148,19 +152,21 @@ def _weights(folder: Path) -> dict[str, Array]:
 def _tensors(path: Path) -> dict[str, Array]:
     if not path.is_file():
         sharded = path.with_name(f"{path.name}.index.json").is_file()
-        many = "; weights in several files are not embedded" if sharded else ""
+        many = "; the embedded decoder does not read weights in several files" if sharded else ""
         raise UserError(f"{path.parent} has no {path.name}{many}: {ELSEWHERE}.")
     try:
         tensors = cast("list[tuple[str, dict[str, Any]]]", _deserialize(path.read_bytes()))
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged, copy it again: {error}.") from None
+        raise UserError(f"{path} is damaged ({error}). Copy it again.") from None
     return {name: _array(name, tensor, path) for name, tensor in tensors}
 
 
 def _array(name: str, tensor: Mapping[str, Any], path: Path) -> Array:
     dtype = _DTYPES.get(tensor["dtype"])
     if dtype is None:
-        raise UserError(f"{path} holds {name} as {tensor['dtype']}, and only floats are embedded.")
+        raise UserError(
+            f"{path} has {name} as {tensor['dtype']}, but the embedded decoder reads floats only."
+        )
     raw = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
     if tensor["dtype"] == "BF16":  # the upper half of a float32
         raw = (raw.astype(np.uint32) << 16).view(np.float32)
@@ -170,9 +176,9 @@ def _array(name: str, tensor: Mapping[str, Any], path: Path) -> Array:
 def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
     tensor = tensors.get(name)
     if tensor is None:
-        raise UserError(f"The weights lack {name}, which config.json asks for.")
+        raise UserError(f"The weights lack {name}, which config.json requires.")
     if tensor.shape != shape:
-        raise UserError(f"{name} is of shape {tensor.shape}, and config.json says {shape}.")
+        raise UserError(f"{name} has shape {tensor.shape}, but config.json requires {shape}.")
     return tensor
 
 

@@ -55,15 +55,16 @@ def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
     """Return a checkpoint's tokenizer; UserError if it is missing, damaged or another model's."""
     path = folder / TOKENIZER
     if not path.is_file():
-        raise UserError(f"{folder} is no checkpoint that can be embedded: it has no {TOKENIZER}.")
+        raise UserError(f"{folder} is not a checkpoint for `embedded/`: it has no {TOKENIZER}.")
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises nothing more precise
-        raise UserError(f"{path} is no tokenizer that can be read: {error}.") from None
+        raise UserError(f"{path} cannot be read as a tokenizer: {error}.") from None
     size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
     if not 0 < size <= vocabulary:
         raise UserError(
-            f"{path} has {size} tokens and the model knows {vocabulary}: it is another's tokenizer."
+            f"{path} has {size} tokens, but the model has {vocabulary}: this is the tokenizer of "
+            "another model."
         )
     return tokenizer
 
@@ -263,7 +264,9 @@ def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -
         "presence_penalty": bool(config.presence_penalty),
         "logprobs": bool(config.logprobs),
         "response_schema": config.response_schema is not None,
-        "extra_body but structured_outputs.regex": bool(body) and not only_regex,
+        "extra_body other than structured_outputs.regex": bool(body) and not only_regex,
     }
     if setting := next((setting for setting, there in settings.items() if there), None):
-        raise UserError(f"embedded/{name} knows no {setting}: leave it out, or serve the model.")
+        raise UserError(
+            f"embedded/{name} does not support {setting}: leave it out, or serve the model."
+        )

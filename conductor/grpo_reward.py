@@ -66,11 +66,11 @@ class CostAware:
         limit = 1 - PAPER.wrong - MARGIN
         if not 0 < self.weight <= limit:
             raise UserError(
-                f"A cost weight of {self.weight:g} is not above 0 and at most {limit:g}: a right "
-                f"answer must stay {MARGIN:g} above a wrong one's {PAPER.wrong:g}."
+                f"The cost weight must be above 0 and at most {limit:g}, not {self.weight:g}: a "
+                f"right answer's reward must stay {MARGIN:g} above a wrong one's {PAPER.wrong:g}."
             )
         if not self.scale > 0:
-            raise UserError(f"A cost scale is more than 0, not {self.scale:g}.")
+            raise UserError(f"The cost scale must be more than 0, not {self.scale:g}.")
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
         """Return the reward; None for a graded answer whose cost is unknown, right or wrong.
@@ -103,7 +103,7 @@ class Discounted:
     def __post_init__(self) -> None:
         if not 0 < self.discount <= 1:
             raise UserError(
-                f"A recursion discount is above 0 and at most 1, not {self.discount:g}."
+                f"The recursion discount must be above 0 and at most 1, not {self.discount:g}."
             )
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
@@ -134,7 +134,7 @@ class PlanSettings:
     def __post_init__(self) -> None:
         if self.per_minute is not None and self.per_minute <= 0:
             raise UserError(
-                f"A limit of {self.per_minute} per minute asks nobody: it must be above 0."
+                f"The limit of calls per minute must be above 0, not {self.per_minute}."
             )
 
 
@@ -256,11 +256,13 @@ class PlanAnswerer:
         strangers = [name for name in item.workers if name not in self._spec.names]
         if strangers:
             raise UserError(
-                f"Pool {self._spec.name!r} has no worker {strangers[0]!r} that a policy could be "
-                f"shown; it has: {', '.join(self._spec.names)}."
+                f"Pool {self._spec.name!r} has no worker {strangers[0]!r}; its workers are: "
+                f"{', '.join(self._spec.names)}."
             )
         if item.first and item.first not in self.firsts:
-            raise UserError(f"There is no first round {item.first!r} for {item.question} to go on.")
+            raise UserError(
+                f"There is no first round {item.first!r} that {item.question} could continue."
+            )
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
         """Return the answer of the item's workflow, or why there is none."""

@@ -108,9 +108,9 @@ class _Reader:
 
     def wrong(self) -> UserError:
         return UserError(
-            f"This regular expression cannot be decoded by, at sign {self.at + 1}: "
-            f"{self.text[self.at : self.at + 20]!r} (known: characters, [...], (?:...), |, *, ?, "
-            "{m,n})."
+            "Guided decoding does not support this regular expression, at character "
+            f"{self.at + 1}: {self.text[self.at : self.at + 20]!r} (supported: characters, [...], "
+            "(?:...), |, *, ?, {m,n})."
         )
 
     def either(self) -> Part:
@@ -195,7 +195,7 @@ class _Nodes:
 
     def add(self) -> int:
         if len(self.empty) >= MOST_NODES:
-            raise UserError("This regular expression is too large to decode by.")
+            raise UserError("This regular expression is too large for guided decoding.")
         self.empty.append([])
         self.steps.append(None)
         return len(self.empty) - 1

@@ -40,9 +40,9 @@ class RoundLimits:
 
     def __post_init__(self) -> None:
         if self.further < 0 or (self.max_calls is not None and self.max_calls < 1):
-            raise UserError("Rounds need rounds of at least 0 and max_calls of at least 1.")
+            raise UserError("rounds must be at least 0, and max_calls at least 1.")
         if self.max_usd is not None and not self.max_usd > 0:
-            raise UserError("max_usd of all rounds must be more than 0.")
+            raise UserError("max_usd, the limit of all rounds together, must be more than 0.")
 
     def calls(self, form: PlanFormat) -> int:
         """Return the maximum number of worker calls of a question; its first plan may use all."""
@@ -172,7 +172,7 @@ def conductor_system(
 ) -> System:
     """Return the system in which the pool's conductor plans, prompted and parsed by the form."""
     if retries < 0 or form.max_steps < 1:
-        raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
+        raise UserError("retries must be at least 0, and max_steps at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
         prompt.shown_count(shown, len(pool.workers))
@@ -217,7 +217,7 @@ CONDUCTOR_PROMPTED = SystemCard(
     summary="A prompted model writes a workflow for each question; the workers carry it out.",
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
     calls=Calls(
-        "1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
+        "1-5, plus 1 or 2 of the conductor; none if its plan stays malformed",
         lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
         conductor=lambda args: 1 + int(args.get("retries", 1)),
     ),
@@ -252,10 +252,10 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
 CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",
     solver="podium/conductor_recursive",
-    summary="The conductor sees what its plan came to, and keeps the answer or plans once more.",
+    summary="The conductor sees its plan's result, and keeps the answer or writes one more plan.",
     source="Conductor, arXiv 2512.04388, section 3.2 (recursive, prompted, not trained)",
     calls=Calls(
-        "1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
+        "1-9 over both rounds, plus 2-4 of the conductor; none if its plan stays malformed",
         lambda n, args: (0, _most_calls(args)),
         conductor=lambda args: (1 + args.get("retries", 1)) * (1 + args.get("rounds", FURTHER)),
     ),
@@ -350,7 +350,7 @@ def conductor_recursive(
 def _one_of(name: str, value: Any, choice: Any) -> Any:
     allowed = get_args(choice)
     if value not in allowed:
-        raise UserError(f"{name} is {' or '.join(allowed)}, not {value!r}.")
+        raise UserError(f"{name} must be {' or '.join(allowed)}, not {value!r}.")
     return value
 
 
@@ -360,5 +360,5 @@ def _dollars(amount: str | float | None) -> Decimal | None:
     except InvalidOperation:
         usd = Decimal("NaN")
     if usd is not None and not usd.is_finite():
-        raise UserError(f"max_usd is an amount in US dollars, not {amount!r}.")
+        raise UserError(f"max_usd must be an amount in US dollars, not {amount!r}.")
     return usd

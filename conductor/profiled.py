@@ -68,7 +68,7 @@ def read_policy(name: str) -> Artifact:
     artifact = _read(path, hashlib.sha256(path.read_bytes()).hexdigest())
     shapes = {key: tuple(values.shape) for key, values in artifact.arrays.items()}
     if shapes != dict(policy.SHAPES):
-        raise UserError(f"{path} has weights of another version: train it anew.")
+        raise UserError(f"{path} has weights of another version. Train it again.")
     return artifact
 
 
@@ -80,7 +80,9 @@ def profiled_system(
     try:
         table = table_of_arrays(learned.arrays)
     except KeyError as error:
-        raise UserError(f"This profile of {about.system} lacks {error}: measure it anew.") from None
+        raise UserError(
+            f"This profile of {about.system} lacks {error}. Measure it again."
+        ) from None
     seed = int((about.settings or {}).get("seed", 0))
     profile = table.shuffled(seed) if shuffled else table
 
@@ -136,7 +138,7 @@ def conductor_profiled_shuffled(
 def _weights(checkpoint: str, sha256: str) -> policy.Weights:
     artifact = read_policy(checkpoint)
     if sha256 and _digest(checkpoint) != sha256:
-        raise UserError(f"Policy {checkpoint} is not the one that this run was begun with.")
+        raise UserError(f"Policy {checkpoint} is not the one with which this run began.")
     return artifact.arrays
 
 
@@ -175,7 +177,10 @@ class ProfiledMethods(ProfileLearning):
         """Return that some of these questions trained its policy."""
         taught = frozenset(read_policy(x or TRAINED).about.questions)
         if shared := sum(short_digest(digest) in taught for digest in digests):
-            return f"{shared} questions of {suite} trained its policy: name another suite."
+            name = x or TRAINED
+            return (
+                f"Policy {name} was trained on {shared} questions of {suite}: name another suite."
+            )
         return None
 
     def footnote(self, label: str) -> str:
@@ -227,18 +232,18 @@ def _card(name: str, summary: str, methods: SystemMethods, *deviations: str) -> 
 
 PROFILED = _card(
     NAME,
-    "A trained policy plans by what each worker showed on train questions.",
+    "A trained policy plans by each worker's results on train questions.",
     ProfiledMethods(NAME),
 )
 PROFILED_UNTRAINED = _card(
     UNTRAINED,
-    "The same policy before it was trained.",
+    "The same policy before its training.",
     ProfileLearning(UNTRAINED),
     "its weights are random",
 )
 PROFILED_SHUFFLED = _card(
     SHUFFLED,
-    "The same policy, each worker's profile being another one's.",
+    "The same policy, with each worker's profile replaced by another worker's.",
     ProfiledMethods(SHUFFLED),
     "what it has left is the shape of its plans",
 )

@@ -126,17 +126,16 @@ class CardReading:
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:
             words = ", ".join(sorted(self.openings or ()))
-            legible = ", ".join(worker for worker in cards if worker not in unread) or "nobody"
+            legible = ", ".join(worker for worker in cards if worker not in unread) or "none"
             remarks.append(
-                f"goes by the word that a card opens with and knows {words}, here {legible}: the "
-                "card of "
-                f"{', '.join(unread)} says nothing to it, so it is drawn for each question which "
-                "of these it asks."
+                f"tells workers apart by the first word of a card and knows {words}, here "
+                f"{legible}. It does not know the card of {', '.join(unread)}, so it chooses among "
+                "these workers at random for each question."
             )
         if self.most and len(cards) > self.most:
             remarks.append(
-                f"learnt to number {self.most} workers: of {len(cards)} it is shown {self.most}, "
-                "those whose cards it knows and others drawn for each question."
+                f"was trained on at most {self.most} workers. Of these {len(cards)} it is shown "
+                f"{self.most}: those whose cards it knows, then others drawn for each question."
             )
         return remarks
 
@@ -213,7 +212,8 @@ def shown_count(view: ShownWorkers, workers: int) -> int:
         return workers
     if not 1 <= view.k <= workers:
         raise UserError(
-            f"shown={view.k} of a pool with {workers} workers: take 1 to {workers}, or random."
+            f"shown={view.k} does not fit a pool of {workers} workers: use 1 to {workers}, or "
+            "random."
         )
     return view.k
 
@@ -221,11 +221,11 @@ def shown_count(view: ShownWorkers, workers: int) -> int:
 def parse_shown(setting: int | str, order: str, seed: int) -> ShownWorkers:
     """Return the selection of solver arguments: `all`, `random` or a number; else UserError."""
     if order not in ("pool", "random"):
-        raise UserError(f"order is pool or random, not {order!r}.")
+        raise UserError(f"order must be pool or random, not {order!r}.")
     if setting == "all" or setting == "random":
         return ShownWorkers(None if setting == "all" else "random", order, seed)
     if isinstance(setting, bool) or not isinstance(setting, int) or setting < 1:
-        raise UserError(f"shown is all, random or a number of workers, not {setting!r}.")
+        raise UserError(f"shown must be all, random or a number of workers, not {setting!r}.")
     return ShownWorkers(setting, order, seed)
 
 

@@ -52,14 +52,14 @@ BY_CARDS = (
 )
 
 OTHERS = (
-    "was trained for the {1} of pool {0!r} alone and knows them by their numbers; {2} has others, "
-    "or another order: take conductor-prompted, in which a model that the pool names plans."
+    "was trained for the {1} of pool {0!r} alone and identifies them by number, but {2} has other "
+    "workers or another order. Use conductor-prompted, in which a model that the pool names plans."
 )
 
 DRAWN = "workers drawn evenly"
 """The label of answers for which a checkpoint knew no worker's card."""
 
-CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
+CALLS = "1-5, plus 1 of the conductor; none if its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
 
 
@@ -122,7 +122,7 @@ def _checked_system(
     whom = replace(whom, reading=card_reading(checkpoint, constrained=constrained))
     folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
     if sha256 and checkpoint_digest(folder) != sha256:
-        raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
+        raise TaskRefusal(f"Checkpoint {checkpoint} is not the one with which this run began.")
     spec = named_pool(pool)  # plain Inspect asks here, `podium run` before
     if spec and (reason := CheckpointMethods().pool_refusal(checkpoint, spec)):
         raise TaskRefusal(f"This checkpoint {reason}")
@@ -151,7 +151,10 @@ def trained_system(
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if question.id in studied:
-            raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
+            raise UserError(
+                f"Question {question.id} was used to train or select this checkpoint: name another "
+                "suite."
+            )
         if pool.spec is None and not about.conducted(pool.workers, ()):
             raise UserError(f"This checkpoint {_others(about, 'this eval')}")
         result = await system(question, pool)
@@ -199,7 +202,7 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 def conductor_slot(checkpoint: str) -> WorkerSpec:
     """Return the conductor's slot that a checkpoint fills; UserError if there is none."""
     if any(sign.isspace() for sign in checkpoint):
-        raise UserError(f"A checkpoint's folder has no white space in its name: {checkpoint!r}.")
+        raise UserError(f"The path of a checkpoint must not contain white space: {checkpoint!r}.")
     about = _read(checkpoint)
     return WorkerSpec(
         name=CONDUCTOR,
@@ -253,7 +256,7 @@ class CheckpointMethods(SystemMethods):
             return ()
         words = about.form.card_words
         prefix = "" if words is None else f"the first {pluralise(words, 'word')} of "
-        remarks = [f"is shown workers by {prefix}their cards; it learnt on pool {about.pool!r}."]
+        remarks = [f"sees {prefix}each worker's card; it was trained on pool {about.pool!r}."]
         reading = card_reading(self._named(x), constrained=True)
         if reading is not None:
             remarks += reading.remarks({worker.name: worker.card for worker in spec.workers})
@@ -265,8 +268,8 @@ class CheckpointMethods(SystemMethods):
         if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
             return None
         return (
-            f"knows no card of pool {spec.name!r}, so that it would draw evenly whom it asks: take "
-            f"conductor-prompted; `inspect eval` still asks for it, labelled {DRAWN!r}."
+            f"knows no card of pool {spec.name!r}, so it would choose workers at random. Use "
+            f"conductor-prompted; `inspect eval` still runs it, with answers labelled {DRAWN!r}."
         )
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
@@ -275,15 +278,15 @@ class CheckpointMethods(SystemMethods):
         about = _read(checkpoint)
         if about.role == "study" and suite in about.suites:
             return (
-                f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that "
-                "suite says nothing about it: name another suite or another checkpoint."
+                f"Checkpoint {checkpoint} was trained on recorded verdicts of {suite}, so this "
+                "suite cannot evaluate it: name another suite or another checkpoint."
             )
         taught = frozenset(about.taught)
         shared = sum(short_digest(digest) in taught for digest in digests)
         if shared:
             return (
-                f"{shared} questions of {suite} taught checkpoint {checkpoint}: name another "
-                "suite, or another checkpoint."
+                f"Checkpoint {checkpoint} was trained on {shared} questions of {suite}: name "
+                "another suite, or another checkpoint."
             )
         return None
 
@@ -304,15 +307,15 @@ class _NotReleased(SystemMethods):
 
     def arguments(self, x: str) -> NoReturn:
         raise UserError(
-            "no adapters are released yet: `podium train smollm --out RUN` trains some on a GPU, "
-            "and conductor@RUN/best plays them."
+            "no adapters are released yet. Train them on a GPU with `podium train smollm --out "
+            "RUN`, then name conductor@RUN/best."
         )
 
 
 SERVED = SystemCard(
     name=f"{CONDUCTOR}-served",
     solver="podium/conductor_served",
-    summary="A checkpoint that a server of yours runs plans, as conductor-served@FOLDER.",
+    summary="A checkpoint on your own server plans each question: conductor-served@FOLDER.",
     source="Conductor, arXiv 2512.04388 (trained)",
     calls=Calls(CALLS, lambda n, args: (0, _most_calls(args, "")), conductor=1),
     needs=frozenset({"conductor"}),
@@ -347,7 +350,7 @@ def manifests() -> tuple[SystemCard, ...]:
 def _manifest(name: str, checkpoint: str) -> SystemCard:
     about, small = _read(checkpoint), "a small model trained from scratch on the practice suites"
     on_base = stands_on_base(checkpoint_folder(checkpoint))
-    again = f"; asked again {pluralise(about.rounds, 'time')} at most" if about.rounds else ""
+    again = f"; {pluralise(about.rounds, 'further round')} at most" if about.rounds else ""
     return SystemCard(
         name=name,
         solver="podium/conductor",

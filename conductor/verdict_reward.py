@@ -74,8 +74,8 @@ def split_verdicts(
     """Return the verdicts that may teach; UserError when they are too few to split."""
     if not all(question.text.strip() for question in may_teach.questions):
         raise UserError(
-            f"{may_teach.name}: some questions have no text here, and a conductor reads nothing "
-            "else."
+            f"{may_teach.name}: some questions have no text here, but a conductor reads only the "
+            "text."
         )
     groups = _grouped(may_teach.questions, split_seed)
     size = max(1, round(len(may_teach.questions) * VALIDATES))
@@ -84,7 +84,7 @@ def split_verdicts(
         picks += groups.pop()
     teaches = sorted(index for group in groups for index in group)
     if not teaches:
-        raise UserError(f"{may_teach.name}: too few questions may teach to train on.")
+        raise UserError(f"{may_teach.name}: too few questions may be used for training.")
     matrices = may_teach.rows(teaches), may_teach.rows(sorted(picks))
     return VerdictDataset(source, suite, split, split_seed, *matrices, tuple(public))
 
@@ -126,14 +126,14 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
     """Raise UserError if a checkpoint must not be judged: other verdicts, or taught by these."""
     if about.pinned != judged.source or about.workers != judged.workers:
         raise UserError(
-            f"{folder} was trained on other verdicts ({about.source}): judge it on those."
+            f"{folder} was trained on other verdicts ({about.source}). Judge it on those."
         )
     used = {*about.taught, *about.validated}
     both = [question.id for question in judged.questions if question.id in used]
     if both:
         raise UserError(
-            f"{len(both)} of the judged questions taught {folder} or picked it, first {both[0]}: "
-            f"judge it with --split {about.split} --seed {about.split_seed}."
+            f"{folder} was trained or selected on {len(both)} of the judged questions, first "
+            f"{both[0]}. Judge it with --split {about.split} --seed {about.split_seed}."
         )
 
 
@@ -164,10 +164,10 @@ class _VerdictSuite:  # judged questions are in none of its splits
         return tuple(self.parts[split].values())
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        raise UserError(f"{self.name} reads no file of problems.")
+        raise UserError(f"{self.name} does not read files of problems.")
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        raise UserError(f"{self.name} has verdicts already, and grades no reply.")
+        raise UserError(f"{self.name} has recorded verdicts and does not grade replies.")
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
@@ -231,7 +231,7 @@ class VerdictReward:
     def __post_init__(self) -> None:
         if self.form.max_steps != 1:
             raise UserError(
-                f"Recorded verdicts are of one worker alone, and this form allows "
+                f"Each recorded verdict is on one worker alone, but this form allows "
                 f"{self.form.max_steps} steps: set max_steps = 1."
             )
 
@@ -253,13 +253,13 @@ class VerdictReward:
     def _refuse(self, item: RewardItem) -> None:
         strangers = [name for name in item.workers if name not in self.workers]
         if item.suite != self.suite:
-            raise UserError(f"There are verdicts on {self.suite!r}, none on {item.suite!r}.")
+            raise UserError(f"The verdicts are on suite {self.suite!r}, not on {item.suite!r}.")
         if item.question not in self.scores:
-            raise UserError(f"Nobody recorded verdicts on question {item.question!r}.")
+            raise UserError(f"Question {item.question!r} has no recorded verdicts.")
         if item.first:
-            raise UserError("Recorded verdicts are of first answers: there is no second round.")
+            raise UserError("Recorded verdicts are on first answers, so there is no second round.")
         if strangers:
-            raise UserError(f"Nobody recorded verdicts of worker {strangers[0]!r}.")
+            raise UserError(f"Worker {strangers[0]!r} has no recorded verdicts.")
 
     def _outcome(self, item: RewardItem) -> RewardOutcome:
         plan = read_plan(self.form, item.completion, item.workers or self.workers)

@@ -76,7 +76,7 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
     try:
         file = _AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
-        raise UserError(f"There is no file of ablations {path}.") from None
+        raise UserError(f"The ablation file {path} does not exist.") from None
     except ValidationError as error:
         place, reason = first_fault(error)
         raise UserError(f"{path}: {place}: {reason.lower()}.") from error
@@ -85,13 +85,13 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
     rows: dict[str, Ablation] = {}
     for name, row in file.ablations.items():
         if row.not_run and row.set:
-            raise UserError(f"{path}: {name} is not run and sets something: leave one of the two.")
+            raise UserError(f"{path}: {name} has both not_run and set: remove one of the two.")
         settings = () if row.not_run else (*_settings(file.all, path), *_settings(row.set, path))
         config = _beside(file.config, path)
         rows[name] = Ablation(name, row.says, config, settings, row.not_run)
     reference = rows.get(file.reference)
     if reference is None or reference.not_run:
-        raise UserError(f"{path}: reference {file.reference!r} is none of its trainings.")
+        raise UserError(f"{path}: reference {file.reference!r} is not one of its trainings.")
     return Ablations(reference, tuple(rows.values()))
 
 

@@ -54,7 +54,7 @@ def read_tables(path: Path) -> dict[str, Any]:
         return data
     under = CONFIGS / f"{base}.toml"
     if not under.is_file() or under == path:
-        raise UserError(f"Config {path}: there is no shipped config {base!r} to be its base.")
+        raise UserError(f"Config {path}: its base {base!r} is not a shipped config.")
     tables = read_tables(under)
     if "model" in data:
         tables.pop("model", None)
@@ -208,11 +208,11 @@ class WarmStart(ConfigSection):
     @model_validator(mode="after")
     def _plans_are_given_own_or_drawn(self) -> "WarmStart":
         if bool(self.plans) != (self.kind == "given-plans"):
-            raise ValueError('plans names a file, and goes with kind = "given-plans" alone')
+            raise ValueError('plans, a file, must be set if and only if kind = "given-plans"')
         if self.kind == "own-plans" and not self.runs:
             raise ValueError('kind = "own-plans" needs runs = ["RUN"]: folders of trainings')
         if bool(self.runs) != (self.kind == "own-plans"):
-            raise ValueError('runs names trainings, and goes with kind = "own-plans" alone')
+            raise ValueError('runs, folders of trainings, may be set only with kind = "own-plans"')
         return self
 
     @field_serializer("options")
@@ -261,7 +261,7 @@ class RunPart(ConfigSection):
     @classmethod
     def _each_tracker_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
-            raise ValueError("a tracker stands there twice: name each once")
+            raise ValueError("a tracker is listed twice: name each once")
         return names
 
 
@@ -333,8 +333,8 @@ def refuse_own_suites(names: object, place: str) -> None:
     for name in cast("list[object]", names) if isinstance(names, list) else ():
         if OWN in str(name):
             raise UserError(
-                f"{place} names Python code, {str(name)[:80]!r}, and a file of settings runs none: "
-                "name the suite on the command line, with --set suites.names=[...]."
+                f"{place} names Python code, {str(name)[:80]!r}, which podium never runs from a "
+                "settings file. Name the suite on the command line: --set suites.names=[...]."
             )
 
 
@@ -343,18 +343,19 @@ def _refuse_code(grpo: Mapping[str, Any]) -> None:
         raise UserError(f"[grpo] {refusal[1]}.")
     loading: object = grpo.get("model_init_kwargs") or {}
     if not isinstance(loading, dict):
-        raise UserError("[grpo] model_init_kwargs is a table: write [grpo.model_init_kwargs].")
+        raise UserError("[grpo] model_init_kwargs must be a table: write [grpo.model_init_kwargs].")
     for key in cast("dict[str, Any]", loading):
         if key not in LOADING:
             raise UserError(
-                f"[grpo.model_init_kwargs] takes {', '.join(LOADING)}, not {key!r}: leave it out."
+                f"[grpo.model_init_kwargs] supports {', '.join(LOADING)}, not {key!r}. Leave it "
+                "out."
             )
 
 
 def _refuse_unlike_models(config: TrainingConfig) -> None:
     model = config.model
     if sum((bool(model.path), model.from_scratch is not None, model.profiled is not None)) != 1:
-        raise UserError("[model] has one of a path, a from_scratch table and a profiled table.")
+        raise UserError("[model] must have exactly one of path, from_scratch and profiled.")
     if model.profiled and not (config.pool.drawn and config.warm_start.kind == "none"):
         raise UserError(
             "[model.profiled] is trained on drawn pools from random weights: set [pool] drawn, and "
@@ -372,21 +373,21 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
     whole_pool = ShownWorkers(pool.shown, pool.order).whole and not pool.drawn
     if not (config.form.cards or whole_pool):
         raise UserError(
-            "[form] cards=false hides who is who, so [pool] shown, order and drawn must be left "
-            "out: nobody could tell the workers of a prompt apart."
+            "[form] cards=false hides the role cards, so the conductor cannot tell workers apart "
+            "if the workers change. Leave out [pool] shown, order and drawn."
         )
     if pool.drawn and config.verdicts:
-        raise UserError("[pool] drawn has no meaning with [verdicts]: their workers are recorded.")
+        raise UserError("[pool] drawn cannot be used with [verdicts]: their workers are recorded.")
     if config.recursion and config.verdicts:
-        raise UserError("[recursion] has no meaning with [verdicts]: its plans have one step.")
+        raise UserError("[recursion] cannot be used with [verdicts]: their plans have one step.")
     if config.recursion and config.grpo.get("scale_rewards", "group") not in ("batch", "none"):
         raise UserError(
-            "[recursion] takes [grpo] scale_rewards=batch or none: within a group, a first round's "
-            "discount would cancel."
+            "[recursion] requires [grpo] scale_rewards=batch or none: scaling within a group would "
+            "cancel the discount of first rounds."
         )
     strange = set(config.suites.weights) - set(config.suites.names)
     if strange:
-        raise UserError(f"[suites] weights names {min(strange)!r}, which is not among its names.")
+        raise UserError(f"[suites] weights has {min(strange)!r}, which is not in its names.")
 
 
 def _first_error(error: ValidationError) -> str:

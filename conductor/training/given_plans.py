@@ -13,8 +13,8 @@ from podium.harness.errors import UserError
 Workers = tuple[str, ...]
 PLANS = "plans.jsonl"  # texts only if every suite's may be published
 NO_PLAN = (
-    "[warm_start] plans, or runs, hold no plan for these questions and workers: take those of "
-    "their train split and pool."
+    "[warm_start] plans or runs contain no plan for these questions and workers. Use plans for "
+    "the same train split and pool."
 )
 
 
@@ -59,7 +59,7 @@ def own_plans(runs: Sequence[str], least: float, steps: int) -> dict[str, Worker
         if any(plans[best]):
             by_question[question] = best
     if not by_question:
-        raise UserError(f"[warm_start] runs: {', '.join(runs)}: no plan in them was right.")
+        raise UserError(f"[warm_start] runs: {', '.join(runs)}: none of their plans was right.")
     return by_question
 
 
@@ -73,7 +73,7 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
         for line in lines:
             yield SampledPlan.model_validate_json(line)
     except ValidationError as error:
-        raise UserError(f"[warm_start] runs: {path} holds a line that is no plan.") from error
+        raise UserError(f"[warm_start] runs: {path} has a line that is not a plan.") from error
     with suppress(ValidationError):  # a killed training may have left half a line
         yield SampledPlan.model_validate_json(final)
 

@@ -92,7 +92,7 @@ def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) 
     if config.reward.rpm is not None:
         limits.append(f"{config.reward.rpm / processes:g} calls of a worker a minute")
     if budget is not None:
-        limits.append(f"${budget / processes:,.2f}, divided anew at every step")
+        limits.append(f"${budget / processes:,.2f}, divided again at every step")
     return f"each of {processes} processes: {', '.join(limits)}"
 
 
@@ -115,7 +115,7 @@ def refuse_unready_machine(config: TrainingConfig) -> None:
 
     if config.run.device == "gpu" and not torch.cuda.is_available():
         raise UserError(
-            f"Config {config.name!r} trains on a GPU and torch sees none: take practice-cpu, or "
+            f"Config {config.name!r} trains on a GPU, but torch finds none. Use practice-cpu, or "
             "set run.device=cpu if the model is small enough."
         )
 
@@ -124,8 +124,8 @@ def _refuse_version(name: str, least: tuple[int, int], below: tuple[int, int]) -
     installed = metadata.version(name)
     version = tuple(int(number) for number in re.findall(r"\d+", installed)[:2])
     if not least <= version < below:
-        window = f"{least[0]}.{least[1]} up to, but not, {below[0]}.{below[1]}"
-        raise UserError(f"{name} {installed} is installed; podium's trainer works with {window}.")
+        window = f"at least {least[0]}.{least[1]} and below {below[0]}.{below[1]}"
+        raise UserError(f"{name} {installed} is installed; podium's trainer needs {window}.")
 
 
 def sharding(config: TrainingConfig) -> Sharding:
@@ -155,16 +155,16 @@ def refuse_sharding(config: TrainingConfig) -> None:
     divided = sharding(config)
     method = {"zero3": "DeepSpeed ZeRO-3", "fsdp": "FSDP"}.get(divided)
     refused = {
-        f"[warm_start] cannot be made where {method} divides the model: make it in one process "
-        "first, which leaves it in OUT/start, then go on from there with "
+        f"[warm_start] is not possible if {method} divides the model. Run it in one process first, "
+        "which writes the model to OUT/start, then continue with "
         "--set model.path=OUT/start --set warm_start.kind=none.": config.warm_start.kind != "none",
-        "[recursion] writes its first plans before training begins, which cannot be done "
-        f"where {method} divides the model: warm it up in one process first, then set model.path "
-        "to what it left in OUT/start and warm_start.kind=none, and launch it with ddp.yaml, "
-        "where every GPU has a whole model.": config.recursion,
-        "[lora] adapters are merged when training ends, by one process, which cannot load a "
-        "model that DeepSpeed ZeRO-3 divides: launch it with ddp.yaml; `podium train CONFIG "
-        "--dry-run` says what adapters need on each GPU.": config.lora and divided == "zero3",
+        "[recursion] writes its first plans before training begins, which is not possible "
+        f"if {method} divides the model. Run the warm start in one process first, then set "
+        "model.path=OUT/start and warm_start.kind=none and launch it with ddp.yaml, which keeps a "
+        "whole model on every GPU.": config.recursion,
+        "[lora] adapters are merged by one process when training ends, and it cannot load a "
+        "model that DeepSpeed ZeRO-3 divides. Launch it with ddp.yaml; `podium train CONFIG "
+        "--dry-run` estimates the memory needed on each GPU.": config.lora and divided == "zero3",
     }
     if reason := next((reason for reason, there in refused.items() if method and there), None):
         raise UserError(reason)
@@ -175,12 +175,12 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
     >>> _refuse_non_numbers({"max_steps": "two"}, NUMBERS)
     Traceback (most recent call last):
-    podium.harness.errors.UserError: [grpo] max_steps is a number, not 'two'.
+    podium.harness.errors.UserError: [grpo] max_steps must be a number, not 'two'.
     """
     for key, value in grpo.items():
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         if key in numbers and not plain:
-            raise UserError(f"[grpo] {key} is a number, not {value!r}.")
+            raise UserError(f"[grpo] {key} must be a number, not {value!r}.")
 
 
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
@@ -192,7 +192,9 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
     batch = int(grpo.get("generation_batch_size", 0))
     batch = batch or each * int(grpo.get("gradient_accumulation_steps", 1))
     if "steps_per_generation" in grpo:
-        raise UserError("[grpo] takes generation_batch_size, not steps_per_generation: leave it.")
+        raise UserError(
+            "[grpo] steps_per_generation is not supported: set generation_batch_size instead."
+        )
     if batch % each:
         raise UserError(
             f"[grpo] generation_batch_size {batch} is not a multiple of {each}, the plans that "
@@ -207,21 +209,21 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
     per_generation = batch // each * int(grpo.get("num_iterations", 1))
     steps = int(grpo.get("max_steps", 0))
     if steps < 1:
-        raise UserError("[grpo] max_steps says how many steps to train: at least 1.")
+        raise UserError("[grpo] max_steps, the number of training steps, must be at least 1.")
     if per_generation % accumulate and accumulate % per_generation:
         raise UserError(
-            f"[grpo] {per_generation} parts of a generation do not go into "
-            f"gradient_accumulation_steps {accumulate}: leave the latter out."
+            f"[grpo] gradient_accumulation_steps {accumulate} is neither a multiple nor a divisor "
+            f"of the {per_generation} parts of a generation: leave it out."
         )
     between = max(1, per_generation // accumulate)
     if config.run.save_every % between:
         raise UserError(
             f"[run] save_every {config.run.save_every} falls inside a generation batch, which "
-            f"serves {between} steps: make it a multiple, or a resumed run would differ."
+            f"serves {between} steps. Use a multiple of it, or a resumed run would differ."
         )
     if config.reward.resample and size > 1:
         raise UserError(
-            f"[reward] resample works in one process, not in {size}: set it to 0, or train on one."
+            f"[reward] resample works in one process, not in {size}: set it to 0, or use one."
         )
     generations = -(-steps * accumulate // per_generation)
     return {
@@ -243,7 +245,7 @@ def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
     names = [field.name for field in fields(GRPOConfig)]
     for key in grpo:
         if key in OURS:
-            raise UserError(f"[grpo] {key} is decided elsewhere: by [run], or by --out.")
+            raise UserError(f"[grpo] {key} cannot be set here: [run] or --out sets it.")
         if key not in names:
             raise UserError(f"{unknown_key(key, names, 'grpo')}.")
     usual = {field.name: field.default for field in fields(GRPOConfig)}
@@ -261,7 +263,7 @@ def weight_dtype(config: TrainingConfig) -> str:
     if name not in (None, "float32") and not precise:
         raise UserError(
             f"[grpo.model_init_kwargs] dtype={name!r} would be the type of the trained weights, in "
-            "which small steps are lost: leave it out, train adapters ([lora]), or use DeepSpeed."
+            "which small steps are lost. Leave it out, train adapters ([lora]), or use DeepSpeed."
         )
     usual = "bfloat16" if precise and config.run.device == "gpu" else "float32"
     return str(name or usual)
@@ -318,7 +320,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         return GRPOConfig(trust_remote_code=False, **settings)
     except (TypeError, ValueError, ImportError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise UserError(f"[grpo] is refused by TRL: {reason}") from error
+        raise UserError(f"TRL refuses [grpo]: {reason}") from error
 
 
 def lora_config(config: TrainingConfig) -> Any | None:

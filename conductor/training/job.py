@@ -65,8 +65,8 @@ from podium.harness.suite import ModelGraded, at_epoch
 from podium.harness.workflow import Workflow
 
 NO_TRAIN = (
-    "Suite {name!r} has no train split, it is for evaluation only: train on another suite "
-    "(`podium suites` says which have one)."
+    "Suite {name!r} is for evaluation only: it has no train split. Train on another suite "
+    "(`podium suites` lists the train splits)."
 )
 
 
@@ -165,7 +165,7 @@ def find_job(
     drawn, spec = config.pool.drawn, read_pool(config.pool.name)
     if drawn and spec.label != "rehearsal":
         raise UserError(
-            f"[pool] drawn draws rehearsal workers, and pool {spec.name!r} is {spec.label}: leave "
+            f"[pool] drawn draws rehearsal workers, but pool {spec.name!r} is {spec.label}: leave "
             "drawn out, or name a rehearsal pool."
         )
     spec = catalogue.draw_pools(drawn) if drawn else spec
@@ -214,7 +214,7 @@ def _checked(training: TrainingJob) -> TrainingJob:
         secret = next(n for n, split in training.splits.items() if not split.suite.publishable)
         raise UserError(
             f"[grpo] log_completions writes prompts to files, and suite {secret!r} must not be "
-            "published: leave it out."
+            "published. Leave log_completions out."
         )
     if training.config.warm_start.is_listed:
         _refuse_foreign_plans(training)
@@ -235,7 +235,9 @@ def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> Sui
         raise UserError(NO_TRAIN.format(name=name))
     split = load_training_split(suite, "train", config.suites.train)
     if isinstance(suite, ModelGraded) and any(map(suite.needs_judge, split.questions.values())):
-        raise UserError(f"Only a model can judge some questions of suite {name!r}: leave it out.")
+        raise UserError(
+            f"Only a model can judge some questions of suite {name!r}. Leave the suite out."
+        )
     return split
 
 
@@ -290,8 +292,8 @@ def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow
     if verdicts and not training.publishable:
         if not verdicts.public:
             raise UserError(
-                f"{verdicts.source}: its texts must not be published, and there are no "
-                "others here to train a tokenizer on."
+                f"{verdicts.source}: its texts must not be published, so there are no texts here "
+                "to train a tokenizer on."
             )
         return [saying(TrainingRow(verdicts.name, ""), text) for text in verdicts.public]
     public = {name for name, split in training.splits.items() if split.suite.publishable}
@@ -314,7 +316,7 @@ def refuse_missing_folder(config: TrainingConfig) -> None:
     folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # the hub's names have one
     if folder and not Path(path).is_dir():
         raise UserError(
-            f"[model] path: there is no folder {path}; train what it begins with first."
+            f"[model] path: there is no folder {path}. First train the model that it starts from."
         )
 
 

@@ -49,7 +49,10 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
         adapters: Any = PeftConfig.from_pretrained(path)
         base = str(adapters.base_model_name_or_path)
         if getattr(adapters, "megatron_config", None):  # with it peft imports a module by its name
-            raise UserError(f"[model] path {path!r} has adapters of Megatron: take others.")
+            raise UserError(
+                f"[model] path {path!r} has adapters of Megatron, which podium does not load. Use "
+                "others."
+            )
         on_base = stands_on_base(Path(path))
         model, tokenizer = load_model(BASE if on_base else base, config, dtype)
         return PeftModel.from_pretrained(model, path, is_trainable=True), tokenizer
@@ -66,7 +69,7 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"[model] path {path!r} cannot be loaded: {reason}") from error
     if not tokenizer.chat_template:
-        raise UserError(f"[model] path {path!r} has no chat template: take an instruct model.")
+        raise UserError(f"[model] path {path!r} has no chat template. Use an instruct model.")
     return model, tokenizer
 
 

@@ -30,18 +30,18 @@ from podium.harness.text import escape_markdown, pluralise
 
 NOTHING_YET = "Nothing was sampled yet."
 CARD = (Path(__file__).parent / "model_card.md").read_text(encoding="utf-8")
-HELD = """It knows workers by their cards. Seated on any pool its
-decoder writes nothing but plans of the workers shown; in training it wrote what it liked."""
+HELD = """It identifies workers by their cards. With any pool its decoder
+writes only plans of the workers shown; in training its output was not constrained."""
 WORTH = {
     "paper": "1 right, 0.5 wrong, 0 unreadable (arXiv 2512.04388, section 3.1)",
     "plain": "1 right, 0 otherwise",
-    "cost-aware": "as published, less a share for cost where the answer is right (podium's own)",
+    "cost-aware": "as published, less a share for cost if the answer is right (podium's own)",
 }
 OPTIMISTIC = """
 
-A run's `best` is the checkpoint with the highest of all validations that were made, so that figure
-is a maximum and optimistic, and the more so the more often a run was validated. Quote what picked
-nothing: the suites' `eval` split, or what a study's split keeps for judging."""
+A run's `best` is the checkpoint with the highest of all its validations, so that figure
+is a maximum and optimistic, more so if a run was validated often. Quote results on questions that
+selected nothing: the suites' `eval` split, or the part of a study's split kept for judging."""
 LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
@@ -167,7 +167,7 @@ def read_seed(run: Path) -> SeedRun:
     """Return a run's result; UserError if it is none, or has not ended."""
     config = run_folder.config_of(run_folder.read_manifest(run))
     if not run_folder.training_finished(config, run):
-        raise UserError(f"The training in {run} has not ended: --resume goes on.")
+        raise UserError(f"The training in {run} has not ended. Continue it with --resume.")
     state = run_folder.replay_state(run_folder.read_lines(run / run_folder.METRICS))
     if state.best is None:
         raise UserError(
@@ -184,7 +184,7 @@ def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] 
     config, book, splits = training.config, training.book, training.splits
     options = config.model.profiled
     if options is None:
-        raise UserError(f"Config {config.name!r} trains no policy that plans by profiles.")
+        raise UserError(f"Config {config.name!r} does not train a policy that plans by profiles.")
     rows = [
         f"| {name} | {split.suite.version} | {split.suite.data_revision} | {len(split.questions)} |"
         for name, split in splits.items()
@@ -244,16 +244,19 @@ def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | 
 
 def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
     if len({run.seed for run in seeds}) < len(seeds):
-        raise UserError("Two of these runs have the same seed: name each seed once.")
+        raise UserError("Two of these runs have the same seed. Name each seed once.")
     manifests = [run_folder.read_manifest(run.folder) for run in seeds]
     for manifest in manifests:
         manifest["config"]["run"].pop("seed")
         manifest["config"]["model"].pop("path")  # a later training begins with its seed's own
     if len({json.dumps(manifest["config"], sort_keys=True) for manifest in manifests}) > 1:
-        raise UserError("These runs were trained by different configurations: release each alone.")
+        raise UserError(
+            "These runs have different configurations. Release each of them separately."
+        )
     if len({json.dumps(run_folder.graders_in(data), sort_keys=True) for data in manifests}) > 1:
         raise UserError(
-            "These runs were rewarded by graders of other versions: release each alone."
+            "These runs were rewarded by different grader versions. Release each of them "
+            "separately."
         )
 
 

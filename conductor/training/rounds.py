@@ -60,7 +60,7 @@ def with_later_rounds(
         answerer.firsts[id] = entry.first
         training.earlier[id] = entry.said, entry.first.answer.text
     unread = f"; {len(plans.unread)} could not be read" if plans.unread else ""
-    failed = f"; {len(plans.failed)} met a worker's failure and stay first rounds"
+    failed = f"; {len(plans.failed)} failed because of a worker and stay first rounds"
     failed = failed if plans.failed else ""
     say(f"First plans: {len(plans.kept)} of {plans.asked} have a later round{unread}{failed}.")
     later = [_later(row, plans) if place in again else row for place, row in enumerate(teach)]
@@ -94,22 +94,22 @@ def _kept_or_made(
             return _ROUNDS.validate_json((folder / KEPT).read_text())
         except ValidationError as error:
             raise UserError(
-                f"{KEPT} is damaged, and later rounds would be others: put it back, or begin anew "
+                f"{KEPT} is damaged, so the later rounds would differ. Restore it, or begin anew "
                 "with --out."
             ) from error
     if newest_checkpoint(folder):
         raise UserError(
-            f"{folder} has checkpoints but no {KEPT}, so its later rounds would be others (a suite "
-            "that must not be published leaves none): begin anew with --out."
+            f"{folder} has checkpoints but no {KEPT} (it is not written for a suite that must not "
+            "be published), so the later rounds would differ. Begin anew with --out."
         )
     texts = dict(zip(rows, write(rows), strict=True))
     plans = run_in_loop(_carried_out(answerer, training, texts))
     limit = training.config.reward.max_masked
     if len(plans.failed) > limit * plans.asked:  # nothing was kept, so all may be asked again
         raise TooManyMasked(
-            f"Of {plans.asked} first plans {len(plans.failed)} met a worker's failure, more than "
-            f"[reward] max_masked={limit:g} allows ({plans.why}). Nothing is trained yet: --resume "
-            "asks those that failed again, and pays no reply twice."
+            f"Of {plans.asked} first plans {len(plans.failed)} failed because of a worker, more "
+            f"than [reward] max_masked={limit:g} allows ({plans.why}). Nothing is trained yet: "
+            "--resume runs the failed plans again, and pays no reply twice."
         )
     if training.publishable:
         write_json(folder / KEPT, _ROUNDS.dump_python(plans, mode="json"))

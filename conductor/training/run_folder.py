@@ -50,9 +50,9 @@ NESTED = {"suites": "suite", "workers": "worker"}
 Validation = Mapping[str, Any]  # a validation's figures, as in a line of metrics.jsonl
 UNREAD = 5  # consecutive steps without a readable plan: then all rewards stay equal
 NOTHING_READ = (
-    f"no plan of {UNREAD} steps could be read, so nothing is learnt: begin with a warm start "
-    '([warm_start] kind="random-plans"), or raise max_completion_length where cut_off in '
-    f"{METRICS} says that plans do not end"
+    f"no plan of {UNREAD} steps could be read, so nothing is learnt. Begin with a warm start "
+    '([warm_start] kind="random-plans"), or raise max_completion_length if cut_off in '
+    f"{METRICS} shows that plans do not end"
 )
 CUT_OFF = 0.5  # share of plans cut off at the limit, from which a hint is printed
 GRADED = {f"status/{status.value}" for status in VALUED}
@@ -74,8 +74,8 @@ def validation_text(line: Mapping[str, Any]) -> str:
     if cut_off < CUT_OFF:
         return text
     return (
-        f"{text}; {cut_off:.0%} of plans run on to max_completion_length: raise it where fewer can "
-        "be read, else lower entropy_coef, for what stands behind a plan is only paid for"
+        f"{text}; {cut_off:.0%} of plans reach max_completion_length: raise it if few plans can be "
+        "read, else lower entropy_coef, because tokens after a plan are paid for but not used"
     )
 
 
@@ -148,9 +148,9 @@ def prepare_folder(training: TrainingJob) -> Path:
     if resume and not has_manifest:
         raise UserError(f"There is nothing to resume in {out}: it has no {MANIFEST}.")
     if has_manifest and not resume:
-        raise UserError(f"{out} holds a training already: --resume goes on, or name another --out.")
+        raise UserError(f"{out} already has a training. Add --resume, or name another --out.")
     if not has_manifest and not is_new(out):
-        raise UserError(f"{out} is there already and no training: name another with --out.")
+        raise UserError(f"{out} exists and is not a training. Name another folder with --out.")
     if not has_manifest:
         write_json(out / MANIFEST, manifest)
         return out
@@ -167,15 +167,15 @@ def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> 
     if unknown := [name for name, version in then.items() if not version]:
         raise UserError(
             f"This training's manifest does not say which version of {', '.join(unknown)} rewarded "
-            "it, and two graders are two rewards: begin anew with --out."
+            "it, but all its rewards must be of one version. Begin anew with --out."
         )
     if versions := moved_versions(then, here):
         version, commit = earlier.get("versions", {}).get("podium"), earlier.get("code_revision")
         podium = f"podium {version}" if version else "the podium that it began with"
         podium += f" (commit {commit[:12]})" if commit else ""
         raise UserError(
-            f"This training was rewarded by {versions}, and two graders are two rewards: resume it "
-            f"with {podium}, or begin anew with --out."
+            f"This training was rewarded by {versions}, but all its rewards must be of one "
+            f"version. Resume it with {podium}, or begin anew with --out."
         )
 
 
@@ -193,7 +193,7 @@ def refuse_changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             plain = name.removeprefix("config.")
             if key == "config" and plain in FREE:
                 continue
-            text = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}: resume it as it began"
+            text = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}. Resume it as it began"
             if plain.endswith("sha256"):
                 text = _another(plain, earlier)
             raise UserError(f"This run began with {text}, or begin anew with --out.")
@@ -203,11 +203,11 @@ def _another(name: str, earlier: Mapping[str, Any]) -> str:
     kind, _, key = name.partition(".")
     if kind == "data":
         suite, _, split = key.removesuffix("_ids_sha256").rpartition(".")
-        return f"other {split} questions of suite {suite!r}: put its data back as they were"
+        return f"other {split} questions of suite {suite!r}. Restore its data"
     label = {"pool": "pool", "prices": "price book"}.get(kind, kind)
     piece = "its workers' cards" if "cards" in key else "the file"
     title = earlier.get(kind, {}).get("name", "")
-    return f"another {label} {title!r}, whose file was edited since: put {piece} back"
+    return f"another {label} {title!r}, whose file was edited since. Restore {piece}"
 
 
 def flatten(value: Any, prefix: str) -> dict[str, Any]:
@@ -268,21 +268,22 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
     for name in SHAPE:
         if config.get(name) != shape.get(name):
             raise UserError(
-                f"{checkpoint} is of another model: its {name} is {config.get(name)!r}, and this "
-                f"training's {shape.get(name)!r}. {anew}"
+                f"{checkpoint} is of another model: its {name} is {config.get(name)!r}, but this "
+                f"training's is {shape.get(name)!r}. {anew}"
             )
     data = json.loads((checkpoint / "tokenizer.json").read_text())
     vocab = {*data["model"]["vocab"], *(token["content"] for token in data["added_tokens"])}
     if len(vocab) != tokens:
         raise UserError(
-            f"{checkpoint} has another tokenizer, of {len(vocab)} tokens and not {tokens}. {anew}"
+            f"{checkpoint} has another tokenizer, with {len(vocab)} tokens instead of {tokens}. "
+            f"{anew}"
         )
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
     """Return a run's manifest; UserError if there is none."""
     if not (run / MANIFEST).is_file():
-        raise UserError(f"{run} is no training: it has no {MANIFEST}.")
+        raise UserError(f"{run} is not a training: it has no {MANIFEST}.")
     return json.loads((run / MANIFEST).read_text())
 
 

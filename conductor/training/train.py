@@ -204,10 +204,12 @@ def _make_steps(run: _Run, trainer: Any) -> None:
         if isinstance(error, TooManyMasked) and not run.rewards.stopped():
             path = run_folder.newest_checkpoint(run.job.out)
             text = f"the newest checkpoint is {path.name}" if path else "there is no checkpoint"
-            raise TooManyMasked(f"{error} Training stopped; {text}: --resume goes on.") from None
+            raise TooManyMasked(
+                f"{error} Training stopped; {text}. Continue with --resume."
+            ) from None
         trainer.save_before()
         state = trainer.stepping.state
-        state.ended = state.ended or "stopped, for the money is spent"
+        state.ended = state.ended or "stopped, because the budget is spent"
 
 
 def _keep_last(run: _Run, trainer: Any) -> str:
@@ -220,11 +222,11 @@ def _keep_last(run: _Run, trainer: Any) -> str:
     if grpo_options.is_main():
         describe_checkpoint(run.job, last_folder, step, state.validation)
         merge_adapters(run.job.config, run.job.out)
-    best = "No validation has picked a checkpoint"
+    best = "No validation has selected a checkpoint"
     if state.best is not None:
         best_folder = run.job.out / run_folder.BEST
         best = f"Best validation {state.best:.3f} at step {state.best_step}, in {best_folder}"
-    again = "; --resume goes on" if state.ended.startswith("stopped") else ""
+    again = "; continue with --resume" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {state.ended or 'all steps are made'}. {best}{again}."
 
 
@@ -267,7 +269,7 @@ def stopping(state: Any, say: Say) -> Generator[None]:
         if state.asked_to_stop and number == signal.SIGINT:
             raise KeyboardInterrupt
         state.asked_to_stop = True
-        say("Stopping after this step, with a checkpoint; once more ends at once.")
+        say("Stopping after this step, with a checkpoint. Press Ctrl-C again to stop at once.")
 
     for number in handlers:
         signal.signal(number, stop)

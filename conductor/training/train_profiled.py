@@ -153,13 +153,13 @@ class _Training:
         with stopping(self.state, self.say):
             step = self._steps(learner, teaches, rows, step)
         self._write(learner, run_folder.LAST, step)
-        best = "No validation has picked a policy"
+        best = "No validation has selected a policy"
         if self.state.best is not None:
             folder = out / run_folder.BEST
             best = (
                 f"Best validation {self.state.best:.3f} at step {self.state.best_step}, in {folder}"
             )
-        again = "; --resume goes on" if self.state.ended.startswith("stopped") else ""
+        again = "; continue with --resume" if self.state.ended.startswith("stopped") else ""
         return f"Step {step}: {self.state.ended or 'all steps are made'}. {best}{again}."
 
     def _trial(self) -> Trial:
@@ -281,7 +281,7 @@ class _Training:
                 try:
                     line = self._step(learner, teaches, step + 1)
                 except SpendLimit as error:
-                    state.ended = f"stopped, for the money is spent ({error})"
+                    state.ended = f"stopped, because the budget is spent ({error})"
                     break
                 step += 1
                 bar.update(1)
@@ -290,7 +290,7 @@ class _Training:
                 else:
                     run_folder.append_line(self.job.out / run_folder.METRICS, line)
                 if state.asked_to_stop:
-                    state.ended = "stopped as asked"
+                    state.ended = "stopped on request"
                 if state.ended or step % config.run.save_every == 0 or step == last_step:
                     self._save(learner, step)
         return step
@@ -371,7 +371,7 @@ class _Training:
         validation = run_folder.judged(self.job, self.rewards.validation, training_rows, texts)
         if run_folder.cut_short(validation):
             self.state.ended = (
-                f"stopped, for the money ended within the validation of step {line['step']}"
+                f"stopped, because the budget ran out during the validation of step {line['step']}"
             )
             return
         validation["workers"] = _programs(validation["workers"])

@@ -65,7 +65,7 @@ def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
     for fragment in fragments:
         matches = [values for name, values in model.named_parameters() if fragment in name]
         if not matches:
-            raise UserError(f"[model] frozen: no parameter's name has {fragment!r} in it.")
+            raise UserError(f"[model] frozen: no parameter's name contains {fragment!r}.")
         for values in matches:
             values.requires_grad = False
 
@@ -210,7 +210,7 @@ class ConductorTrainer(TrlAdapter):
         batch = super().write_and_score(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
         if any(gather([any(outcome.status is Status.BUDGET for outcome in outcomes)])):
-            raise SpendLimit("The money is spent.")
+            raise SpendLimit("The budget is spent.")
         return batch
 
     def _begins(self, inputs: Any) -> Told:
@@ -417,7 +417,9 @@ class StepCallback(Callback):
             return None
         figures: dict[str, Any] = self.trainer.validated(self.validator)
         if run_folder.cut_short(figures):
-            self.state.ended = f"stopped, for the money ended within the validation of step {step}"
+            self.state.ended = (
+                f"stopped, because the budget ran out in the validation of step {step}"
+            )
             return None
         if run_folder.note_validation(self.state, step, figures):
             self.keep(step, figures)
@@ -430,7 +432,7 @@ class StepCallback(Callback):
         limit, gone = self.training.max_usd, self.rewards.spent()
         if limit is None or gone + needed <= limit:
             return ""
-        return f"stopped, for ${gone:.4f} are spent and {action} could pass ${limit}"
+        return f"stopped, because ${gone:.4f} is spent and {action} could exceed ${limit}"
 
     def _pay(self, line: dict[str, Any], step: int) -> None:
         """Make the validation that a step's line lacks; SpendLimit if there is no money yet."""
@@ -459,9 +461,9 @@ class StepCallback(Callback):
         patience = config.validation.patience
         reason = state.ended
         if state.asked_to_stop:
-            reason = "stopped as asked"
+            reason = "stopped on request"
         elif patience is not None and state.since >= patience:
-            reason = f"no better validation in {patience}, best at step {state.best_step}"
+            reason = f"no better validation in the last {patience}, best at step {state.best_step}"
         elif state.unread >= run_folder.UNREAD:
             reason = run_folder.NOTHING_READ
         elif not reason and step < int(config.grpo["max_steps"]):

@@ -250,9 +250,8 @@ def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
     """Return the hours and their source as text: `batch` has the lengths of a GPU's plans."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
     if here := _step_seconds(training.out):
-        return (
-            f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
-        )
+        hours = fmean(here) * steps / HOUR_S
+        return f"{hours:.2f}, from the {len(here)} steps measured in this folder"
     if config.model.profiled:
         return _released(config, steps)
     if seconds := _probed(training):
@@ -261,7 +260,7 @@ def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
         return _released(config, steps)
     shape = shape_of(config)
     if not shape or batch is None:
-        return "unknown before a first step is measured, for the model's size is not known here"
+        return "unknown until a first step is measured, because the model's size is not known here"
     return _estimated(training, batch, shape)
 
 
@@ -288,7 +287,7 @@ def _released(config: TrainingConfig, steps: int) -> str:
     ]
     same = [seconds for run, seconds in runs if run.name == config.name]
     if not same:
-        return "unknown before it is measured: install '.[train]', and this will probe it"
+        return "unknown until it is measured: install '.[train]', and a dry run will measure it"
     mean = fmean(chain.from_iterable(same))
     return (
         f"{mean * steps / HOUR_S:.2f}, measured on the released runs of this configuration "
@@ -311,9 +310,9 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, shape: ModelShape) -> 
     )
     return (
         f"{on} ({times[numbers[0]].text(config)}): an estimate, not measured here. "
-        f"{LAUNCH_S * 1000:.2g} ms of launches a layer and pass ({writer} decoding), as once seen "
-        f"on an H100; assumed: {FLOPS / 1e12:g} TFLOP/s a card, {UPDATING:.0%} of it in updates, "
-        f"plans of up to {batch.completion} tokens, prompts of {batch.prompt}; {workers}"
+        f"{LAUNCH_S * 1000:.2g} ms of launches a layer and pass ({writer} decoding), as observed "
+        f"once on an H100; assumed: {FLOPS / 1e12:g} TFLOP/s a card, {UPDATING:.0%} of it in "
+        f"updates, plans of up to {batch.completion} tokens, prompts of {batch.prompt}; {workers}"
     )
 
 
@@ -397,7 +396,10 @@ def estimate_text(training: TrainingJob) -> str:
     rpm = config.reward.rpm
     if rpm is not None and not training.verdicts:
         least = int(totals.least.calls) / (rpm * len(training.spec.names)) / 60
-        rows.append(f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each")
+        rows.append(
+            f"hours at least: {least:.2f}, because each worker is called at most {rpm} times a "
+            "minute"
+        )
     return "\n".join(rows)
 
 
@@ -410,7 +412,7 @@ def _bill(training: TrainingJob, totals: PlanTotals) -> Iterator[str]:
     yield (
         f"dollars at {training.book.name}: {_usd(least.usd)} (one step, cheapest worker, "
         f"{SHORT} tokens) to {_usd(maximum.usd)} (dearest worker, full replies, all steps); "
-        f"{_usd(totals.usual.usd)} if all workers are asked alike, "
+        f"{_usd(totals.usual.usd)} if all workers are called equally often, "
         f"{min(USUAL_STEPS, steps)} steps, half their token limit"
     )
     limit = training.max_usd
@@ -447,7 +449,7 @@ def _memory(training: TrainingJob) -> Iterator[str]:
         yield f"model: {WEIGHTS:,} weights; a training holds less than 1 GB"
         return
     if shape is None:
-        yield f"memory: unknown, for the shape of {config.model.path!r} is not known here"
+        yield f"memory: unknown, because the shape of {config.model.path!r} is not known here"
         return
     size, processes = shape.parameters, world_size()
     yield f"model: {size:,} weights" + (

@@ -114,7 +114,7 @@ def test_without_its_package_a_sentence_says_how_to_install_it() -> None:
 
 def test_adapters_of_another_base_are_refused(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "some/other"}')
-    with pytest.raises(UserError, match="holds adapters and not whole weights"):
+    with pytest.raises(UserError, match="has adapters, not whole weights"):
         read_decoder(tmp_path)
 
 

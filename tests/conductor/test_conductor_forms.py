@@ -136,7 +136,7 @@ def test_a_plan_over_shown_workers_asks_those_and_the_log_says_who_they_were() -
     ("shown", "order"), [("some", "pool"), (0, "pool"), (-1, "pool"), (True, "pool"), ("all", "up")]
 )
 def test_a_way_to_show_workers_that_is_none_is_refused(shown: Any, order: str) -> None:
-    with pytest.raises(UserError, match=r"shown is all|order is pool"):
+    with pytest.raises(UserError, match=r"shown must be all|order must be pool"):
         parse_shown(shown, order, 0)
     with pytest.raises(UserError):
         conductor_prompted(shown=shown, order=order)

@@ -150,7 +150,7 @@ def test_a_step_may_read_earlier_ones_alone() -> None:
     "expression", ["a(b)", "a)", "(?:a", "[a", "a{2", "a{x}", "^a$", "a.b", "a+", "\\", "*", "a**"]
 )
 def test_an_expression_that_is_not_read_is_refused_in_one_sentence(expression: str) -> None:
-    with pytest.raises(UserError, match="cannot be decoded by, at sign"):
+    with pytest.raises(UserError, match="does not support this regular expression, at character"):
         Automaton(expression)
 
 
@@ -185,7 +185,7 @@ def test_a_limit_that_no_plan_fits_into_ends_the_reply_as_any_limit_does() -> No
 def test_a_vocabulary_that_cannot_spell_the_text_is_refused() -> None:
     guide = Guide(Automaton("é"), Vocabulary(["a"] * 1024, [1]))
     assert (guide.needs(guide.automaton.start) == NEVER).all()
-    with pytest.raises(UserError, match="no token that its regular expression can go on with"):
+    with pytest.raises(UserError, match="no token that can continue its regular expression"):
         decode(ADAPTIVE.model, [40], DecodeOptions(guide=guide))
 
 
@@ -299,14 +299,14 @@ def test_whoever_seats_it_is_told_what_it_does_not_read() -> None:
     assert reading.remarks({"ada": prior_cards()["sage"]}) == []
     (unread,) = reading.remarks({"ada": "Looks up facts.", "bo": "Knows facts.", "cy": ""})
     assert unread == (
-        "goes by the word that a card opens with and knows Arithmetic, Careful, Checks, Extracts, "
-        "Fast, Looks, Takes, Writes, here ada: the card of bo, cy says nothing to it, so it "
-        "is drawn for each question which of these it asks."
+        "tells workers apart by the first word of a card and knows Arithmetic, Careful, Checks, "
+        "Extracts, Fast, Looks, Takes, Writes, here ada. It does not know the card of bo, cy, so "
+        "it chooses among these workers at random for each question."
     )
     many = reading.remarks({f"w{at}": "Looks up facts." for at in range(12)})
     assert many == [
-        "learnt to number 8 workers: of 12 it is shown 8, those whose cards it knows and others "
-        "drawn for each question."
+        "was trained on at most 8 workers. Of these 12 it is shown 8: those whose cards it knows, "
+        "then others drawn for each question."
     ]
 
 

@@ -92,8 +92,8 @@ def test_our_own_failures_have_no_value_under_any_values(status: Status) -> None
     [
         (RewardConfig(name="cost-aware", cost_weight=0.5, cost_scale=1), None, "at most 0.45"),
         (RewardConfig(name="cost-aware", cost_weight=0.0, cost_scale=1), None, "above 0"),
-        (RewardConfig(name="cost-aware", cost_weight=0.4), None, "scale is more than 0"),
-        (RewardConfig(), 0.0, "discount is above 0"),
+        (RewardConfig(name="cost-aware", cost_weight=0.4), None, "scale must be more than 0"),
+        (RewardConfig(), 0.0, "discount must be above 0"),
     ],
 )
 def test_a_term_that_would_teach_the_wrong_thing_is_refused(

@@ -168,7 +168,7 @@ def test_settings_that_would_be_ignored_are_refused(
     tmp_path: Path, setting: str, value: object
 ) -> None:
     folder = write_checkpoint(tmp_path)
-    with pytest.raises(UserError, match=f"knows no {setting}"):
+    with pytest.raises(UserError, match=f"does not support {setting}"):
         ask(folder, "Why?", GenerateConfig.model_validate({setting: value}))
 
 
@@ -203,13 +203,16 @@ def test_an_unknown_name_lists_the_released_checkpoints() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"model_type": "gemma"}, "architecture gemma, and only qwen2 and llama"),
-        ({"attention_bias": True}, "biases of its own"),
+        (
+            {"model_type": "gemma"},
+            "architecture gemma, but the embedded decoder supports only qwen2 and llama",
+        ),
+        ({"attention_bias": True}, "biases in attention or MLP layers"),
         ({"hidden_act": "gelu"}, "activation gelu"),
         ({"use_sliding_window": True}, "a sliding window"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4}}, "rotary embeddings of type yarn"),
-        ({"num_attention_heads": 3}, "config.json says"),
-        ({"num_key_value_heads": 3}, "heads that do not share keys evenly"),
+        ({"num_attention_heads": 3}, "but config.json requires"),
+        ({"num_key_value_heads": 3}, "num_attention_heads not divisible by num_key_value_heads"),
         ({"num_hidden_layers": 9}, "lack model.layers.2"),
         ({"hidden_size": "many"}, "field hidden_size"),
     ],
@@ -242,13 +245,15 @@ def test_weights_in_several_files_are_refused_with_another_way(tmp_path: Path) -
     folder = write_checkpoint(tmp_path)
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     (folder / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(UserError, match=r"several files are not embedded: serve it with vLLM"):
+    with pytest.raises(
+        UserError, match=r"does not read weights in several files: serve it with vLLM"
+    ):
         get_model(f"embedded/{folder}", memoize=False)
 
 
 def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
     write_tokenizer(tmp_path)
-    with pytest.raises(UserError, match="has 258 tokens and the model knows 100"):
+    with pytest.raises(UserError, match="has 258 tokens, but the model has 100"):
         read_tokenizer(tmp_path, 100)
 
 
@@ -296,7 +301,7 @@ def test_integers_for_weights_are_refused(tmp_path: Path) -> None:
     tensors = write_model(tmp_path, sizes)
     tensors["model.norm.weight"] = np.ones(sizes.hidden, np.int32)  # pyright: ignore
     save(tmp_path, sizes, tensors)
-    with pytest.raises(UserError, match="only floats are embedded"):
+    with pytest.raises(UserError, match="the embedded decoder reads floats only"):
         read_decoder(tmp_path)
 
 

@@ -245,5 +245,5 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
 
 
 def test_a_limit_that_asks_nobody_is_refused() -> None:
-    with pytest.raises(UserError, match="asks nobody"):
+    with pytest.raises(UserError, match="limit of calls per minute must be above 0"):
         PlanSettings(per_minute=0)

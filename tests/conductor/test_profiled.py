@@ -121,7 +121,7 @@ def test_a_policy_of_another_digest_or_shape_is_refused(
     weights = {**policy.first_weights(1), "choice": policy.first_weights(1)["choice"][:3]}
     about = ArtifactSource(TRAINING, "", (), (), ())
     write_artifact(Artifact(about, weights), folder / POLICY)
-    with pytest.raises(UserError, match="weights of another version: train it anew"):
+    with pytest.raises(UserError, match=r"weights of another version\. Train it again"):
         read_policy(str(folder))
     with pytest.raises(UserError, match="There is no policy 'nowhere'"):
         read_policy("nowhere")
@@ -144,7 +144,8 @@ def test_what_trained_a_policy_is_no_exam_of_it(tmp_path: Path) -> None:
     about = ArtifactSource(TRAINING, "", (suite.name,), (digests[0][:16],), ())
     write_artifact(Artifact(about, policy.first_weights(1)), tmp_path / POLICY)
     said = SYSTEMS["conductor-profiled"].methods.suite_refusal(str(tmp_path), suite.name, digests)
-    assert said == f"1 questions of {suite.name} trained its policy: name another suite."
+    trained = f"Policy {tmp_path} was trained on 1 questions of {suite.name}"
+    assert said == f"{trained}: name another suite."
     assert ran(tmp_path / "run", [f"conductor-profiled@{tmp_path}"], suites=[suite.name]) == 2
 
 

@@ -127,7 +127,7 @@ def test_of_an_even_number_the_lower_middle_one_is_the_median() -> None:
 def test_a_training_that_has_not_ended_is_not_released(tmp_path: Path) -> None:
     made = run(tmp_path / "s", 0, 0.5, steps=3)
     assert not has_ended(made)
-    with pytest.raises(UserError, match="--resume goes on"):
+    with pytest.raises(UserError, match=r"has not ended\. Continue it with --resume"):
         read_seed(made)
 
 
@@ -175,7 +175,9 @@ def test_seeds_that_graders_of_two_versions_rewarded_are_refused(tmp_path: Path)
         said = json.loads((made / "manifest.json").read_text())
         said["data"] = {"aime25": {"version": version}}
         (made / "manifest.json").write_text(json.dumps(said))
-    with pytest.raises(UserError, match="rewarded by graders of other versions: release each"):
+    with pytest.raises(
+        UserError, match=r"rewarded by different grader versions\. Release each of them"
+    ):
         release(both, tmp_path / "out", prompts)
     assert not (tmp_path / "out").exists()
 

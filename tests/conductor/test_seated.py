@@ -328,7 +328,7 @@ def test_a_conductor_of_one_pool_is_refused_on_a_part_of_it_and_in_another_order
     spec = read_pool(pool_of(tmp_path, *workers))
     said = str(why_unfit(system, whole_catalogue(), spec))
     assert said.startswith(f"{system} {FIXED}")
-    assert said.endswith("take conductor-prompted, in which a model that the pool names plans.")
+    assert said.endswith("Use conductor-prompted, in which a model that the pool names plans.")
     assert why_unfit("conductor-adaptive", whole_catalogue(), spec) is None
 
 
@@ -351,7 +351,7 @@ def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: 
     found = RequestReader(request, whole_catalogue(), controls()).read()
     assert "conductor-prompted" in found.systems
     (unread,) = [line for line in found.left_out if "knows no card" in line]
-    assert unread.startswith("conductor-adaptive: knows no card of pool 'openrouter', so that it")
+    assert unread.startswith("conductor-adaptive: knows no card of pool 'openrouter', so it would")
     (line,) = [line for line in found.left_out if FIXED in line]
     assert line.startswith("conductor, conductor-cost-aware, conductor-untrained: was trained for")
 
@@ -359,7 +359,7 @@ def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: 
 def test_inspect_alone_refuses_a_pool_that_a_conductor_was_not_trained_for_in_a_sentence() -> None:
     with pytest.raises(TaskRefusal, match="This checkpoint was trained for the 8 workers of pool"):
         conductor(pool="openrouter")
-    with pytest.raises(TaskRefusal, match="take conductor-prompted"):
+    with pytest.raises(TaskRefusal, match="Use conductor-prompted"):
         conductor_served(conductor_folder("cost-aware"), pool="openrouter")
     assert conductor("adaptive", pool="openrouter")
     assert conductor(pool="rehearsal", order="random")
@@ -369,7 +369,7 @@ def test_roles_that_a_conductor_was_not_trained_for_are_refused_before_it_plans(
     rig = scripted_pool(sage="3", abacus="4", conductor=PLAN)
     system = trained_system(read_info(Path(conductor_folder("trained"))))
     rig.pool.spec = None
-    with pytest.raises(UserError, match="this eval has others, or another order"):
+    with pytest.raises(UserError, match="this eval has other workers or another order"):
         anyio.run(system, Question("q", "Why?", "integer"), rig.pool)
     assert rig.asked == []
 
@@ -395,7 +395,7 @@ def test_a_run_that_asks_what_was_taught_is_refused_before_a_call(
     folder = learnt(tmp_path / "cribbed", taught=taught_digests([asked], strip_instruction))
     assert podium_run(folder, tmp_path / "logs") != 0
     said = capsys.readouterr().err
-    assert "1 questions of practice-integer taught checkpoint" in said
+    assert "was trained on 1 questions of practice-integer" in said
     assert not any((tmp_path / "logs").glob("*.eval"))
 
 

@@ -32,7 +32,7 @@ def study(part: str, id: str) -> StudyInfo:
 
 
 def test_it_is_refused_on_its_exam_whichever_questions_are_asked(folder: Path) -> None:
-    assert "learnt from recorded verdicts" in str(
+    assert "was trained on recorded verdicts" in str(
         CheckpointMethods().suite_refusal(str(folder), EXAM, ())
     )
     assert CheckpointMethods().suite_refusal(str(folder), "practice-choice", ()) is None
@@ -47,7 +47,7 @@ def test_a_run_of_its_exam_is_refused_before_a_call(
     named = ["--system", f"{system}@{folder}", "--log-dir", str(tmp_path / "logs")]
     assert main([*asked, *named]) == 2
     (said,) = capsys.readouterr().err.splitlines()
-    assert f"has learnt from recorded verdicts of {EXAM}" in said
+    assert f"was trained on recorded verdicts of {EXAM}" in said
     assert not (tmp_path / "logs").exists()
 
 
@@ -63,7 +63,9 @@ def test_inspect_alone_refuses_a_studied_question_when_it_is_asked(
     asked: dict[str, Any] = {"model": None, "limit": 1, "log_dir": logs, "display": "none"}
     [log] = evaluate(task, solver=conductor(str(folder), "rehearsal"), **asked)
     assert log.error is not None
-    assert log.error.message.startswith(f"UserError('Question {first} taught this checkpoint:")
+    assert log.error.message.startswith(
+        f"UserError('Question {first} was used to train or select this checkpoint:"
+    )
     assert "model" not in {event.event for one in log.samples or [] for event in one.events}
 
 

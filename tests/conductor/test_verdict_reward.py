@@ -117,10 +117,16 @@ def test_the_subtask_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("item", "said"),
     [
-        pytest.param(RewardItem("aime25", "q1", plan(0)), "none on 'aime25'", id="suite"),
-        pytest.param(RewardItem(SUITE, "q9", plan(0)), "question 'q9'", id="question"),
+        pytest.param(RewardItem("aime25", "q1", plan(0)), "not on 'aime25'", id="suite"),
         pytest.param(
-            RewardItem(SUITE, "q1", plan(0), workers=("dora",)), "worker 'dora'", id="worker"
+            RewardItem(SUITE, "q9", plan(0)),
+            "Question 'q9' has no recorded verdicts",
+            id="question",
+        ),
+        pytest.param(
+            RewardItem(SUITE, "q1", plan(0), workers=("dora",)),
+            "Worker 'dora' has no recorded verdicts",
+            id="worker",
         ),
         pytest.param(RewardItem(SUITE, "q1", plan(0), first="q1"), "no second round", id="round"),
     ],

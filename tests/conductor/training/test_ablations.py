@@ -81,7 +81,7 @@ def test_named_ablations_come_with_the_reference() -> None:
     [
         ("not toml =", "cannot be read as TOML"),
         ('config = "practice-cpu"', "reference: field required"),
-        ('not_run = "why"\nset.form.max_steps = 1', "is not run and sets something"),
+        ('not_run = "why"\nset.form.max_steps = 1', "has both not_run and set"),
         ("nosuch = 1", "extra inputs are not permitted"),
     ],
 )

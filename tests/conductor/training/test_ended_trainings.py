@@ -97,7 +97,7 @@ def test_money_that_ends_within_a_step_leaves_the_one_before_and_the_rest_stays_
     out, steps = warmed(whole, tmp_path / "poor"), lines(whole)
     most = dollars(steps[0]) + 0.5 * dollars(steps[1])
     said = trained_here(config, out, "--resume", "--max-usd", f"{most:.6f}")
-    assert "Step 0: stopped, for the money is spent." in said
+    assert "Step 0: stopped, because the budget is spent." in said
     assert lines(out) == steps[:1]
     assert (out / "checkpoints" / "checkpoint-0" / "optimizer.pt").is_file()
     most = dollars(steps[0]) * 1.9 + dollars(steps[1])
@@ -116,8 +116,8 @@ def test_a_first_validation_that_the_money_does_not_last_for_is_made_again(
     out = warmed(whole, tmp_path / "poor")
     half = f"{0.5 * dollars(lines(whole)[0]):.6f}"
     said = trained_here(config, out, "--resume", "--max-usd", half)
-    assert "Step 0: stopped, for the money ended within the validation of step 0." in said
-    assert "No validation has picked a checkpoint; --resume goes on" in said
+    assert "Step 0: stopped, because the budget ran out in the validation of step 0." in said
+    assert "No validation has selected a checkpoint; continue with --resume" in said
     assert not (out / "best").exists()
     assert not (out / "metrics.jsonl").exists()
     trained_here(config, out, "--resume")
@@ -132,7 +132,7 @@ def test_a_validation_that_the_money_does_not_last_for_picks_nothing_and_is_made
     best = (out / "best" / "model.safetensors").read_bytes()
     most = steps[5]["usd"] + steps[6]["usd"] + 0.5 * steps[6]["validation"]["usd"]
     said = trained_here(config, out, "--resume", "--max-usd", f"{most:.6f}")
-    assert "stopped, for the money ended within the validation of step 6" in said
+    assert "stopped, because the budget ran out in the validation of step 6" in said
     assert lines(out)[6] == unvalidated(steps[6])
     assert (out / "best" / "model.safetensors").read_bytes() == best
     assert "Not made at this step" in (out / "checkpoints/checkpoint-6/README.md").read_text()
@@ -148,7 +148,7 @@ def test_a_validation_that_could_pass_the_limit_is_not_begun(
     out = cut_back(whole, tmp_path / "poor", 6, unvalidated)
     most = f"{0.5 * dollars(lines(whole)[0]):.6f}"
     said = trained_here(config, out, "--resume", "--max-usd", most)
-    assert f"$0.0000 are spent and a validation could pass ${most}" in said
+    assert f"$0.0000 is spent and a validation could exceed ${most}" in said
     assert "validation" not in lines(out)[-1]
     assert not list((out / "ledger").glob("**/*.jsonl"))
 
@@ -160,7 +160,7 @@ def test_a_training_without_a_better_validation_ends_when_its_patience_does(
     wanted = ("validation.patience=2", "validation.every=1", "grpo.learning_rate=1e-12")
     quick = ("warm_start.steps=40", "validation.questions=2", "run.tensorboard=false")
     said = trained_here(config, out, *(w for one in (*wanted, *quick) for w in ("--set", one)))
-    assert "Step 2: no better validation in 2, best at step 0." in said
+    assert "Step 2: no better validation in the last 2, best at step 0." in said
     assert "--resume" not in said
     assert [line["step"] for line in lines(out)] == [0, 1, 2]
     assert (out / "checkpoints" / "checkpoint-2" / "optimizer.pt").is_file()
@@ -174,6 +174,6 @@ def test_a_training_of_which_no_plan_is_read_for_five_steps_stops_with_a_sentenc
     quick = ("warm_start.kind=none", "grpo.max_steps=8", "run.save_every=8")
     wanted = (*quick, "grpo.max_completion_length=8", "validation.questions=2")
     said = trained_here(path, out, *(w for one in wanted for w in ("--set", one)))
-    assert "Step 5: no plan of 5 steps could be read, so nothing is learnt: begin with" in said
+    assert "Step 5: no plan of 5 steps could be read, so nothing is learnt. Begin with" in said
     assert "--resume" not in said
     assert [line["step"] for line in lines(out)] == list(range(6))

@@ -105,7 +105,9 @@ def test_a_line_that_is_no_plan_is_refused(line: str, said: str, tmp_path: Path)
 def test_a_file_of_plans_that_is_not_there_or_not_wanted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no file"):
         read_given_plans(imitating(tmp_path / "none.jsonl"))
-    with pytest.raises(UserError, match="warm_start: plans names a file, and goes with kind"):
+    with pytest.raises(
+        UserError, match="warm_start: plans, a file, must be set if and only if kind"
+    ):
         read_config("practice-cpu", ["warm_start.plans=some.jsonl"])
 
 
@@ -151,14 +153,14 @@ def test_a_training_begins_from_trainings_and_half_a_last_line_is_left_out(
 
 
 def test_trainings_that_were_never_right_or_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no plan in them was right"):
+    with pytest.raises(UserError, match="none of their plans was right"):
         own_plans([sampled(tmp_path / "run", ("a", ["x"], 0.0))], 1, 5)
     (tmp_path / "run" / PLANS).write_text("nonsense\n\n")
-    with pytest.raises(UserError, match="holds a line that is no plan"):
+    with pytest.raises(UserError, match="has a line that is not a plan"):
         own_plans([f"{tmp_path / 'run'}"], 1, 5)
     with pytest.raises(UserError, match=r"none has no plans.jsonl: name folders"):
         own_plans([f"{tmp_path / 'none'}"], 1, 5)
-    with pytest.raises(UserError, match='goes with kind = "own-plans" alone'):
+    with pytest.raises(UserError, match='may be set only with kind = "own-plans"'):
         read_config("practice-cpu-deep", [f'warm_start.runs=["{tmp_path}"]'])
 
 
@@ -173,7 +175,7 @@ def test_plans_of_another_training_are_refused_before_a_folder_is_made(
     run = sampled(tmp_path / "run", (question, workers, 1.0))
     changes = ["warm_start.kind=own-plans", f'warm_start.runs=["{run}"]', "suites.train=60"]
     config = read_config("practice-cpu-deep", changes)
-    with pytest.raises(UserError, match="hold no plan for these questions and workers"):
+    with pytest.raises(UserError, match="contain no plan for these questions and workers"):
         find_job(config, tmp_path / "out", whole_catalogue(), controls().bare, dry=True)
     assert not (tmp_path / "out").exists()
 

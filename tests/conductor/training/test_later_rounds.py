@@ -123,7 +123,7 @@ def test_a_config_stands_on_its_base_and_changes_what_it_names() -> None:
 def test_a_base_that_is_not_shipped_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('base = "nothing"\n')
-    with pytest.raises(UserError, match="no shipped config 'nothing'"):
+    with pytest.raises(UserError, match="its base 'nothing' is not a shipped config"):
         read_config(str(path))
 
 
@@ -179,14 +179,14 @@ def test_rows_whose_first_plan_met_an_outage_stay_what_they_were_when_resumed(
     _, resumed, resumed_held_out = made(again)
     assert (resumed, resumed_held_out) == (rows, held_out)
     assert again.earlier == training.earlier
-    assert "6 of 7 have a later round; 1 met a worker's failure" in SAID[-1]
+    assert "6 of 7 have a later round; 1 failed because of a worker" in SAID[-1]
 
 
 def test_an_outage_of_too_many_workers_ends_before_anything_is_learnt_and_can_be_resumed(
     tmp_path: Path,
 ) -> None:
     down = [""]
-    with pytest.raises(TooManyMasked, match=r"Of \d first plans \d met a worker's failure"):
+    with pytest.raises(TooManyMasked, match=r"Of \d first plans \d failed because of a worker"):
         made(flaky(tmp_path, down))
     down.clear()
     _, rows, held_out = made(flaky(tmp_path, down))

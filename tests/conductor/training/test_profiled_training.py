@@ -154,4 +154,4 @@ def test_settings_that_cannot_be_are_refused(
     assert main([*words, "--set", "pool.drawn=0"]) == 2
     assert "is trained on drawn pools from random weights" in capsys.readouterr().err
     assert main([*words, "--set", "model.path=x"]) == 2
-    assert "one of a path, a from_scratch table and a profiled table" in capsys.readouterr().err
+    assert "must have exactly one of path, from_scratch and profiled" in capsys.readouterr().err

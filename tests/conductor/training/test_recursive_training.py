@@ -94,7 +94,7 @@ def test_two_processes_make_first_plans_once_and_hold_one_limit_of_dollars(
     assert said.count(f"First plans: {n} of {n + len(kept['unread'])} have a later round") == 1
     assert n > 0
     assert 5 <= lines(out)[0]["validation"]["questions"] <= 10  # an odd number, over two
-    assert "--resume goes on" in said
+    assert "; continue with --resume" in said
     assert lines(out)[-1]["step"] < 9
     assert 0 < spent(out / "ledger", read_book("rehearsal")) <= most
 

@@ -95,6 +95,6 @@ def test_a_validation_that_money_cut_short_is_no_validation(tmp_path: Path) -> N
     made.validate(0)
     before = (tmp_path / "best" / "README.md").read_text()
     assert made.validate(2) is None
-    assert made.state.ended == "stopped, for the money ended within the validation of step 2"
+    assert made.state.ended == "stopped, because the budget ran out in the validation of step 2"
     assert (tmp_path / "best" / "README.md").read_text() == before
     assert (made.state.best, made.state.since, said) == (0.5, 0, [])

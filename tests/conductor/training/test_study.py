@@ -110,7 +110,7 @@ def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:
     assert not set(teaches.questions) & set(validates.questions)
     with pytest.raises(UserError, match="podium route judges studies"):
         suite.load("eval")
-    with pytest.raises(UserError, match="grades no reply"):
+    with pytest.raises(UserError, match="does not grade replies"):
         suite.grade(suite.load("train")[0], "42")
 
 

@@ -90,7 +90,7 @@ def test_three_steps_of_a_study_keep_no_text_and_say_what_they_are(tmp_path: Pat
     assert len(study.taught) + len(study.validated) == 30
     about = read_info(out / "best")
     assert about.role == "study"
-    assert "has learnt from recorded verdicts" in (
+    assert "was trained on recorded verdicts" in (
         CheckpointMethods().suite_refusal(str(out / "best"), "gpqa-diamond", ()) or ""
     )
     judged = matrix().rows(range(30, 40))

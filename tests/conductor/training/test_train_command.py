@@ -41,7 +41,7 @@ def test_an_exam_teaches_nothing(
     assert main([*words, "--set", "suites.weights={}"]) == 2
     said = capsys.readouterr().err
     assert name in said
-    assert "it is for evaluation only" in said
+    assert "is for evaluation only: it has no train split" in said
     assert len(said.splitlines()) == 1
     assert not out.exists()
 

@@ -22,11 +22,11 @@ from podium.harness.errors import UserError
         ("modle.path=x", r"the file has no key 'modle'; the nearest is 'model'"),
         ("run.threads=0", "run.threads: input should be greater than or equal to 1"),
         ("run.seed=-1", "run.seed: input should be greater than or equal to 0"),
-        ("suites.weights.mmlu=1", "weights names 'mmlu', which is not among its names"),
+        ("suites.weights.mmlu=1", "weights has 'mmlu', which is not in its names"),
         ("run.seed", "section.key=value"),
-        ("pool.shown=3", "nobody could tell the workers of a prompt apart"),
-        ("pool.order=random", "nobody could tell the workers of a prompt apart"),
-        ("pool.drawn=8", "nobody could tell the workers of a prompt apart"),
+        ("pool.shown=3", "the conductor cannot tell workers apart"),
+        ("pool.order=random", "the conductor cannot tell workers apart"),
+        ("pool.drawn=8", "the conductor cannot tell workers apart"),
         ("pool.drawn=-1", "pool.drawn: input should be greater than or equal to 0"),
     ],
 )
@@ -41,7 +41,7 @@ def test_a_size_that_has_no_room_for_a_look_up_is_refused_before_a_model_is_made
 
 
 def test_recorded_verdicts_have_no_drawn_workers() -> None:
-    with pytest.raises(UserError, match="drawn has no meaning with"):
+    with pytest.raises(UserError, match="drawn cannot be used with"):
         read_config("verdicts-gpqa", ["pool.name=verdicts", "pool.drawn=8", "form.cards=true"])
 
 
@@ -54,7 +54,7 @@ def test_an_unknown_configuration_lists_the_known_ones() -> None:
 @pytest.mark.parametrize("field", ["max_steps", "num_generations", "learning_rate"])
 def test_a_word_in_place_of_a_number_is_refused_before_anything_is_made(field: str) -> None:
     config = read_config("practice-cpu", [f"grpo.{field}=two"])
-    with pytest.raises(UserError, match=rf"\[grpo\] {field} is a number, not 'two'"):
+    with pytest.raises(UserError, match=rf"\[grpo\] {field} must be a number, not 'two'"):
         batch_sizes(config)
 
 

@@ -204,7 +204,7 @@ def test_hours_of_a_practice_training_are_those_of_the_released_runs() -> None:
     assert "measured on the released runs of this configuration (3 seeds" in said
     assert "2 CPU cores" in said
     other = unprobed(config.model_copy(update={"name": "mine"}))
-    assert hours_text(other, None).startswith("unknown before it is measured: install '.[train]'")
+    assert hours_text(other, None).startswith("unknown until it is measured: install '.[train]'")
 
 
 def unprobed(config: TrainingConfig) -> TrainingJob:
@@ -239,7 +239,7 @@ def test_a_training_that_nobody_timed_is_probed_and_its_steps_take_about_as_long
 def test_steps_that_a_folder_has_measured_count_most(training: TrainingJob) -> None:
     training.out.mkdir()
     (training.out / "metrics.jsonl").write_text('{"step": 1, "seconds": 1800}\n')
-    assert hours_text(training, BATCH) == "2.00 by the 1 steps measured in this folder"
+    assert hours_text(training, BATCH) == "2.00, from the 1 steps measured in this folder"
 
 
 def test_a_dry_run_of_several_processes_says_what_each_may_do(
@@ -251,8 +251,8 @@ def test_a_dry_run_of_several_processes_says_what_each_may_do(
     said = estimate_text(made(config.model_copy(update={"reward": reward})))
     assert "limit: stops before $2,000, spent by all processes together" in said
     assert (
-        "each of 4 processes: 2 plans at once, 2 calls of a worker a minute, $500.00, divided anew "
-        "at every step" in said
+        "each of 4 processes: 2 plans at once, 2 calls of a worker a minute, $500.00, divided "
+        "again at every step" in said
     )
     assert "on 4 H100 (" in said
-    assert "hours at least: 0.17, for workers are asked 8 times a minute each" in said
+    assert "hours at least: 0.17, because each worker is called at most 8 times a minute" in said

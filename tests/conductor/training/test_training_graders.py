@@ -70,8 +70,8 @@ def test_a_resumed_training_is_refused_in_a_sentence_that_names_every_grader_tha
     version = json.loads(before)["versions"]["podium"]
     assert refused(training(tmp_path, MOVED, resume=True)) == (
         f"This training was rewarded by practice-integer {integer} (now 1000-A), practice-choice "
-        f"{choice} (now 1001-A), and two graders are two rewards: resume it with podium {version} "
-        "(commit 0123456789ab), or begin anew with --out."
+        f"{choice} (now 1001-A), but all its rewards must be of one version. Resume it with podium "
+        f"{version} (commit 0123456789ab), or begin anew with --out."
     )
     assert (tmp_path / "manifest.json").read_bytes() == before
 
@@ -91,8 +91,8 @@ def test_a_manifest_that_pins_no_grader_is_said_to_be_unknown(tmp_path: Path) ->
     prepare_folder(training(tmp_path))
     edited(tmp_path, lambda said: said["data"]["practice-choice"].pop("version"))
     assert refused(training(tmp_path, resume=True)) == (
-        "This training's manifest does not say which version of practice-choice rewarded it, and "
-        "two graders are two rewards: begin anew with --out."
+        "This training's manifest does not say which version of practice-choice rewarded it, but "
+        "all its rewards must be of one version. Begin anew with --out."
     )
 
 
@@ -100,7 +100,7 @@ def test_a_manifest_that_does_not_know_its_podium_is_no_crash(tmp_path: Path) ->
     prepare_folder(training(tmp_path))
     edited(tmp_path, lambda said: [said.pop(key) for key in ("versions", "code_revision")])
     said = refused(training(tmp_path, MOVED, resume=True))
-    assert "resume it with the podium that it began with, or begin anew with --out." in said
+    assert "Resume it with the podium that it began with, or begin anew with --out." in said
 
 
 def test_a_checkpoint_says_which_graders_rewarded_it(tmp_path: Path) -> None:

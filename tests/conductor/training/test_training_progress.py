@@ -138,6 +138,6 @@ def test_plans_that_run_on_to_the_limit_are_said_with_the_next_validation() -> N
     assert validation_text({"step": 81, "validation": {"correct": None}}) == ""
     assert validation_text(line) == validation_text(line | {"cut_off": 0.49}) == usual
     assert validation_text(line | {"cut_off": 0.789}) == (
-        f"{usual}; 79% of plans run on to max_completion_length: raise it where fewer can be read, "
-        "else lower entropy_coef, for what stands behind a plan is only paid for"
+        f"{usual}; 79% of plans reach max_completion_length: raise it if few plans can be read, "
+        "else lower entropy_coef, because tokens after a plan are paid for but not used"
     )

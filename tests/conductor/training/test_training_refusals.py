@@ -43,14 +43,14 @@ def edited(config: Path, before: str, after: str) -> str:
 def test_a_pool_file_whose_cards_were_edited_is_named_with_the_way_out(begun: Path) -> None:
     said = edited(begun, 'card = "Careful,', 'card = "Careless,')
     assert said == (
-        "podium: This run began with another pool 'mine', whose file was edited since: put its "
-        "workers' cards back, or begin anew with --out.\n"
+        "podium: This run began with another pool 'mine', whose file was edited since. Restore its "
+        "workers' cards, or begin anew with --out.\n"
     )
 
 
 def test_a_pool_file_that_was_edited_elsewhere_is_named_too(begun: Path) -> None:
     said = edited(begun, "max_tokens = 2048", "max_tokens = 1024")
-    assert "another pool 'mine', whose file was edited since: put the file back, or" in said
+    assert "another pool 'mine', whose file was edited since. Restore the file, or" in said
 
 
 def test_a_training_whose_grader_moved_is_not_resumed_and_nothing_is_made(begun: Path) -> None:
@@ -71,5 +71,5 @@ def test_a_warm_start_under_zero_3_is_refused_before_anything_is_made(
     monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
     monkeypatch.setenv("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3")
     said = refused_here(tiny_config(tmp_path), tmp_path / "run")
-    assert "make it in one process first, which leaves it in OUT/start" in said
+    assert "Run it in one process first, which writes the model to OUT/start" in said
     assert not (tmp_path / "run").exists()

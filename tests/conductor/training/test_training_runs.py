@@ -127,7 +127,7 @@ def test_an_interrupted_run_saves_the_running_step_and_goes_on_from_there(
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate()
     assert process.returncode == 0, said[-2000:]
-    assert "--resume goes on" in said
+    assert "; continue with --resume" in said
     assert "hashed" not in said  # all that a training hangs on is no text for the screen
     trained_here(config, out, "--resume")
     plans = [json.loads(line) for line in (out / "plans.jsonl").read_text().splitlines()]
@@ -165,7 +165,7 @@ def test_adapters_are_trained_and_merged_into_a_model_that_is_embedded(
     assert (out / "last" / "adapter" / "adapter_model.safetensors").is_file()
     before, after = (read_decoder(out / name) for name in ("start", "last"))
     assert before.parameters == after.parameters
-    with pytest.raises(UserError, match="holds adapters and not whole weights"):
+    with pytest.raises(UserError, match="has adapters, not whole weights"):
         read_decoder(out / "checkpoints" / "checkpoint-2")
 
 

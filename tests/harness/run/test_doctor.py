@@ -94,8 +94,8 @@ def test_a_run_that_can_begin_is_ready_and_what_is_odd_is_a_note(
     assert "practice-integer " in said
     assert "(eval): 3 questions, 1 time each." in said
     assert (
-        "- note: conductor-adaptive is shown workers by the first 6 words of their cards; it "
-        "learnt on pool 'rehearsal'."
+        "- note: conductor-adaptive sees the first 6 words of each worker's card; it "
+        "was trained on pool 'rehearsal'."
     ) in said
     assert "Pool 'drawn-5' (rehearsal), " in said.splitlines()[-1]
     assert said.splitlines()[-1].endswith(": ready.")
@@ -123,7 +123,7 @@ def test_a_worker_without_a_card_is_named_where_a_conductor_reads_cards(
     pool.write_text(f'label = "rehearsal"\nprices = "rehearsal"\n{workers}')
     main(["doctor", *asked("practice-integer", "conductor-adaptive", pool=str(pool))])
     said = capsys.readouterr().out
-    assert "the card of sage, abacus says nothing to it, so it is drawn for each question" in said
+    assert "It does not know the card of sage, abacus, so it chooses among these workers" in said
 
 
 def test_an_experiment_that_a_run_would_go_on_with_is_looked_at_too(

@@ -228,7 +228,7 @@ def test_a_conductor_that_knows_no_card_begins_no_live_run_and_goes_on_with_an_o
     assert why_not_live("conductor-adaptive", known, spec, begun) is None
     said = str(why_not_live("conductor-adaptive", known, spec, read_experiment(NEW)))
     assert said.startswith("conductor-adaptive knows no card of pool 'paper-constrained'")
-    assert "take conductor-prompted" in said
+    assert "Use conductor-prompted" in said
     assert why_not_live("conductor-adaptive", known, read_pool("rehearsal"), None) is None
 
 
@@ -243,5 +243,5 @@ def test_a_conductor_that_knows_some_cards_says_whose(
     with typing(None):
         assert main([*words, "--pool", f"{live}/live.toml", "--log-dir", f"{live}/run"]) == 2
     said = capsys.readouterr().err
-    assert "podium: conductor-adaptive goes by the word that a card opens with and knows " in said
-    assert "Writes, here fast: the card of only says nothing to it, so it is drawn for each" in said
+    assert "podium: conductor-adaptive tells workers apart by the first word of a card and" in said
+    assert "Writes, here fast. It does not know the card of only, so it chooses among these" in said
