@@ -11,7 +11,7 @@ from podium.harness.text import escape_controls, pluralise
 
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
 UNKNOWN = "unknown"
-PAID = {"live": "", "": " (podium did not run it: nobody wrote down whether it was paid)"}
+PAID = {"live": "", "": " (podium did not run it, so whether it was paid is unknown)"}
 """Note on the billed dollars, by label; runs with other labels paid nothing."""
 FIRST = 100
 """Characters of a reply that the brief form shows."""
@@ -113,7 +113,7 @@ def _head(row: QueryRow) -> Lines:
     )
     unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
     paid = PAID.get(row.label, " (would be; nothing was paid)")
-    unknown = f"{_bounds(row)} (nobody knows of {pluralise(row.n_unknown, 'attempt')})"
+    unknown = f"{_bounds(row)} (unknown cost of {pluralise(row.n_unknown, 'attempt')})"
     billed = unknown if row.n_unknown else _usd(row.usd)
     yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {billed}{paid}"
     if row.grader_calls:

@@ -177,7 +177,7 @@ def load_own(name: str, noun: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        problem = f"{file} cannot be imported ({type(error).__name__}: {error}): mend it."
+        problem = f"{file} cannot be imported ({type(error).__name__}: {error}). Fix it."
         raise UserError(problem) from error
     target = getattr(module, attribute, None)
     if noun == "suite" and is_registry_object(target, "task"):
@@ -345,7 +345,7 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
     yield "prompts", ", ".join(prompts)
     yield "epochs", str(usual_epochs(suite))
     yield "box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"
-    answer = "yes" if suite.publishable else "no: its text stays in no report or export"
+    answer = "yes" if suite.publishable else "no: reports and exports omit its texts"
     yield "publishable", answer
 
 
@@ -460,7 +460,7 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     count, none = len(manifest.prompts), "none of its own: workers get the question alone"
     yield "prompts", f"{count}, sha256 {manifest.prompt_sha256}" if count else none
     if "best worker" in manifest.traits:
-        yield "worker", "the best single one of the train split, where there is one"
+        yield "worker", "the best single one of the train split, if there is one"
     ways = (
         ["from single workers' results on a train split"]
         if manifest.methods.replaces("learn")
@@ -493,6 +493,6 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
 
 def _expected(calls: Calls) -> str:
     if calls.expected is None:
-        return "cannot be said beforehand, so the audit does not check them"
+        return "not known beforehand, so the audit does not check them"
     single, seven = (format_range(calls.span(n, {})) for n in POOLS)
     return single if single == seven else f"{single} with one worker, {seven} with seven"

@@ -54,7 +54,7 @@ def earlier_answers(job: Job) -> Answers:
     workers = ", ".join(sorted({worker_of(run) for run in runs}))
     raise UserError(
         f"--profile {folder}: no worker of pool {job.spec.name!r} was asked there with the same "
-        f"settings, prices and prompts (it has {workers}). Leave --profile out: they are measured."
+        f"settings, prices and prompts (it has {workers}). Leave --profile out to measure them."
     )
 
 

@@ -293,7 +293,7 @@ def _changed_pool(job: Job) -> Iterator[str]:
     changes = [*pool_changes(log_dir, workers, job.book)]
     if changes:
         yield (
-            f"{log_dir} holds another experiment: its {changed} is another one: "
+            f"{log_dir} holds another experiment: its {changed} changed: "
             f"{'; '.join(changes)}. Undo the change, or name another --log-dir."
         )
 

@@ -177,7 +177,7 @@ def test_a_table_is_aligned_and_has_no_control_character(tables: Path) -> None:
 
 def test_a_long_table_says_how_much_it_leaves_out(tables: Path) -> None:
     lines = list(as_text(ask(tables, "SELECT * FROM range(5)"), limit=2))
-    assert lines[-1] == "(3 more rows; --format csv or json has all)"
+    assert lines[-1] == "(3 more rows; --format csv or json shows all)"
     assert len(lines) == 5
 
 

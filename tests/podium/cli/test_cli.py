@@ -122,7 +122,7 @@ def test_a_pool_without_prices_is_told_to_name_a_book_that_has_some(
 ) -> None:
     assert main(["doctor", "--pool", str(live_pool(tmp_path, "openai/gpt-5", "none"))]) == 1
     said = capsys.readouterr().out
-    assert "has no price: book 'none' states none, so name another book at `prices`" in said
+    assert "has no price: book 'none' has no prices, so set `prices` to another book" in said
     assert "add 'openai/gpt-5'" not in said
 
 
