@@ -167,11 +167,11 @@ def _figures(row: Call) -> Lines:
     ending = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
     yield f"{row.role} attempt {row.attempt}: {row.model}, {ending}, {_seconds(row.latency_s)}"
     cache = ", from the local cache" if row.cache == "read" else ""
-    cache = f", shared: call {row.shared_from} bought it" if row.shared_from else cache
+    cache = f", shared: call {row.shared_from} paid for it" if row.shared_from else cache
     billed = _bounds(row) if row.billable == "unknown" else _usd(row.usd)
     yield f"  {tokens}; list {_usd(row.usd_list)}, billed {billed}{cache}"
     if row.usd_provider is not None:
-        yield f"  by its provider's own account {_usd(row.usd_provider)}"
+        yield f"  reported by its provider {_usd(row.usd_provider)}"
     ids = (("call", row.call), ("request", row.request_id), ("event", row.event))
     yield "  " + ", ".join(f"{name} {value}" for name, value in ids if value)
 

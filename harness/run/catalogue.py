@@ -171,7 +171,7 @@ def load_own(name: str, noun: str) -> Any:
     file, _, attribute = name.rpartition("@")
     spec = spec_from_file_location(Path(file).stem, Path(file).absolute())
     if spec is None or spec.loader is None or not Path(file).is_file():
-        raise UserError(f"There is no file {file}: a {noun} of your own is FILE.py@NAME.")
+        raise UserError(f"There is no file {file}. Name your own {noun} as FILE.py@NAME.")
     module = module_from_spec(spec)
     sys.modules.setdefault(spec.name, module)  # dataclasses look it up there
     try:
@@ -407,7 +407,7 @@ NEEDS: Mapping[Need, str] = {
     "public tests": "a suite whose questions show tests",
     "train": "a train split to learn from",
     "match": "a conductor's row in the same run",
-    "sandbox": "a sandbox of Inspect's for programs of its own",
+    "sandbox": "an Inspect sandbox for its own programs",
 }
 TOOLS: Mapping[Acts, str] = {
     "passes": "hands them to the worker that answers",
@@ -470,7 +470,9 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield "learns", " and ".join(ways) or "nothing"
     yield "needs", "; ".join(NEEDS[need] for need in sorted(manifest.needs)) or "workers only"
     yield "tools", TOOLS[manifest.acts]
-    within = f"answers with {manifest.spent}" if manifest.fits_budgets else "cannot answer within"
+    within = (
+        f"answers with {manifest.spent}" if manifest.fits_budgets else "cannot answer within one"
+    )
     yield "equal budget", within
     extra = manifest.methods.extra
     yield "extra", f"pip install '.[{extra.name}]'" if extra else "none"

@@ -65,7 +65,7 @@ from podium.harness.suite import (
 )
 
 UNNAMED = (
-    "Pool {0!r} is live, so name the systems that may ask it: --system single, moa-lite, "
+    "Pool {0!r} is live, so name the systems that run on it: --system single, moa-lite, "
     "conductor-prompted, any other of `podium systems`, or a group of them ({1})."
 )
 
@@ -74,7 +74,7 @@ def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
     """Return a sentence on suites that do not have a prompt; empty if all do."""
     candidates = suites if prompt else ()
     names = [s.name for s in candidates if prompt_of(with_prompt(s, prompt or OFFICIAL)) != prompt]
-    note = f"No {prompt} prompt is known for {', '.join(names)}: asked with the {OFFICIAL} one."
+    note = f"No {prompt} prompt is known for {', '.join(names)}. The {OFFICIAL} one is used."
     return note if names else ""
 
 
