@@ -461,7 +461,7 @@ SOURCE = Path(__file__).with_name(PAGE)
 COLUMN = re.compile(
     r"\| `(?P<column>\w+)` \| (?P<type>[^|]+) \| (?P<unit>[^|]*)\| (?P<null>[^|]*)\| "
 )
-UNKNOWN, NEVER = "nobody knows it; it is not 0", "never"
+UNKNOWN, NEVER = "unknown; it is not 0", "never"
 
 
 @cache

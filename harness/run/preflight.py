@@ -382,8 +382,8 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
         yield missing_sandbox(name)
     if spec.replayed and "recorded" not in card.traits and not prompts_recorded(spec):
         yield (
-            f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
-            f"single-worker request only, and a replayed reply never stands in for another request."
+            f"{name} cannot run on recorded pool {spec.name!r}. Its replies answer the canonical "
+            "single-worker request only, and a replayed reply is never used for another request."
         )
     if name == ORACLE and spec.label == "live":
         yield f"{ORACLE} tries many plans, and each costs money. Name a rehearsal or recorded pool."

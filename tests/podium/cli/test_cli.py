@@ -63,7 +63,7 @@ def test_recorded_replies_refuse_systems_they_cannot_serve(
 ) -> None:
     words = ["run", "--suite", "aime25", "--pool", recorded_aime25, "--log-dir", tmp_path / "run"]
     said = complaint(capsys, *words, "--system", "moa-lite")
-    assert "a replayed reply never stands in for another request" in said
+    assert "a replayed reply is never used for another request" in said
     said = complaint(capsys, *words, "--system", "single", "--epochs", "2")
     assert "--epochs 2 is more than was recorded" in said
     assert not (tmp_path / "run").exists()
