@@ -379,7 +379,7 @@ def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
     if late and match and manifest_key(match) not in job.catalogue.systems:
         raise UserError(f"--match: {preflight.unknown_system(match, job.catalogue)}")
     if late and match in late:
-        raise UserError(f"--match: {match} is itself matched with another system: name another.")
+        raise UserError(f"--match: {match} is itself matched with another system. Name another.")
     if late and preflight.match_target(match, [*job.systems, *job.known_systems(suite)]) is None:
         raise UserError(
             f"{late[0]} is matched with {match or 'a conductor'}, which is not in this run: add "
