@@ -93,7 +93,7 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize("query", FORBIDDEN)
 def test_only_one_select_is_run(tables: Path, tmp_path: Path, query: str) -> None:
-    with pytest.raises(UserError, match="Only one SELECT"):
+    with pytest.raises(UserError, match="Write one SELECT statement at a time"):
         ask(tables, query.format(here=tmp_path))
     assert list(tmp_path.iterdir()) == []
 
