@@ -501,7 +501,7 @@ def _too_little(expected: Decimal | None, usd: Decimal | None, limit: Decimal, s
     if expected is not None and expected > limit:
         return f"is too little: ${expected:.4f} is expected"
     if usd is None:
-        return f"may stop {scope} before the end: its cost has no known maximum"
+        return f"may stop {scope} before the end: the cost has no known maximum"
     return f"may stop {scope} before the end: up to ${usd:.4f} is possible" if usd > limit else ""
 
 

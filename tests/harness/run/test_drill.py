@@ -166,7 +166,7 @@ def test_a_terminal_is_shown_the_price_and_asked(
 
 
 REFUSED = {
-    "rehearsal": (["--pool", "rehearsal", "--drill", "--yes"], "is labelled 'rehearsal': name a"),
+    "rehearsal": (["--pool", "rehearsal", "--drill", "--yes"], "is labelled 'rehearsal'. Name a"),
     "yes": (["--pool", "rehearsal", "--yes"], "add --drill, or leave it out"),
     "keys": (["--pool", "openrouter", "--drill", "--yes"], "No worker of pool 'openrouter' can"),
 }
