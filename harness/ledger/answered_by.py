@@ -11,8 +11,8 @@ from podium.harness.prices.cost import Price
 
 DATE = re.compile(r"(-20\d{2}-[01]\d-[0-3]\d|-20\d{2}[01]\d[0-3]\d|@20\d{6})$")
 """A date at the end of a model's id: providers add it to the name that was asked for."""
-UNNAMED = "the reply does not name its model, so nobody knows the price"
-NO_PRICE = "book {!r} has {} for it: give the pool a worker with that model and its price"
+UNNAMED = "the reply does not name its model, so its price is unknown"
+NO_PRICE = "book {!r} has {} for it; add a worker with that model and its price to the pool"
 
 
 def plain_name(model: str) -> str:

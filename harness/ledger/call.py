@@ -153,9 +153,9 @@ def contradictions(call: Call) -> Iterator[str]:
     if reasoning > output:
         yield f"{reasoning} reasoning tokens are more than its {output} output tokens"
     if (call.cache_write_1h or 0) > write:
-        yield "more tokens are cached for an hour than are cached"
+        yield "more tokens are cached for one hour than are cached in total"
     if (call.orchestration_in_cached or 0) > inner_in:
-        yield "more orchestration tokens are cached than there are"
+        yield "more orchestration tokens are cached than were sent"
     if total is not None and total != expected:
         yield f"unexplained tokens: {total - expected:+,} of the {total:,} that are reported"
 

@@ -433,7 +433,7 @@ def _unknown(search: QuestionFilter, index: Known) -> str:
         sat = sorted(index[name])
         examples = ", ".join(f"{suite}/{name} by {system}" for suite, system in sat[:WHO])
         suffix = f" and {len(sat) - WHO} more" if len(sat) > WHO else ""
-        return f"Nobody was asked {_wanted(search)}; here is {examples}{suffix}."
+        return f"No log here has question {_wanted(search)}. There is {examples}{suffix}."
     hint = f"near: {', '.join(near)}" if near else f"for example {min(index)}"
     return f"There is no question {search.question!r} here ({hint})."
 

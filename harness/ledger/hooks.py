@@ -130,8 +130,8 @@ PLAYED: set[str] = set()
 UNPAID = (SYSTEMS, "mockllm/", "none/")
 """Prefixes of models that cost nothing themselves."""
 FOREIGN = (
-    "This task asks {} by itself, which no ledger would have: add the model to the pool file, in a "
-    "table of its role, e.g. [roles.grader]"
+    "This task calls {} itself, so the ledger would not hold those calls. Add the model to the "
+    "pool file, in a table of its role, e.g. [roles.grader]"
 )
 
 COUNTED = _HookTotals()

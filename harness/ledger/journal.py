@@ -398,7 +398,7 @@ def _faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
         index = next(index for index in range(len(links)) if not _follows(links, index))
         there = places.get(links[index].prev or BEGINNING)
         predecessor = "the first line" if there is None else f"line {there + 1}"
-        return (ChainFault(index + 1, "reordered", f"it belongs behind {predecessor}"),)
+        return (ChainFault(index + 1, "reordered", f"it belongs after {predecessor}"),)
     return tuple(_faults(links, places))
 
 
@@ -409,12 +409,12 @@ def _faults(links: Sequence[Link], places: Mapping[str, int]) -> Iterator[ChainF
         elif not _follows(links, index) and not (index and links[index - 1].own is None):
             there = -1 if link.prev == BEGINNING else places.get(link.prev or BEGINNING)
             if there is None:
-                yield ChainFault(index + 1, "deleted", "the line it follows is gone or replaced")
+                yield ChainFault(index + 1, "deleted", "the line before it was deleted or replaced")
             elif there < index - 1:
-                message = f"it follows line {there + 1}, so lines between them were put in"
+                message = f"it follows line {there + 1}, so lines were inserted between them"
                 yield ChainFault(there + 2, "inserted", message)
             else:
-                yield ChainFault(index + 1, "reordered", f"it belongs behind line {there + 1}")
+                yield ChainFault(index + 1, "reordered", f"it belongs after line {there + 1}")
 
 
 def _follows(links: Sequence[Link], index: int) -> bool:

@@ -98,15 +98,15 @@ def _vouched(entry: Json, query: ServedQuery) -> KeptTexts:
     question, plan, answer = cast(Sequence[str | None], stored)
     shape = facts_digest(query.depth, query.steps, query.stopped, plan)
     if query.input_sha256 not in (None, text_digest(question or "")):
-        texts.refused.append("its question is not the one whose digest the journal holds")
+        texts.refused.append("its question does not match the digest in the journal")
     else:
         texts.input = question
     if plan is not None and shape != query.shape_sha256:
-        texts.refused.append("its plan is not the one whose digest the journal holds")
+        texts.refused.append("its plan does not match the digest in the journal")
     else:
         texts.plan = plan
     if answer is not None and text_digest(answer) != query.answer_sha256:
-        texts.refused.append("its answer is not the one whose digest the journal holds")
+        texts.refused.append("its answer does not match the digest in the journal")
     else:
         texts.answer = answer
     rows = {row.call: row for row in query.rows}
@@ -115,7 +115,7 @@ def _vouched(entry: Json, query: ServedQuery) -> KeptTexts:
         if call in rows and _is_vouched(line, rows[call], query.sent[call]):
             texts.calls[call] = CallText(tuple(_turns(line)), line.get("reply"))
         else:
-            texts.refused.append(f"the texts of call {call} are not those of its journal")
+            texts.refused.append(f"the texts of call {call} do not match its journal")
     return texts
 
 

@@ -253,8 +253,8 @@ def export(folder: Path, out: Path, format: str = "parquet") -> str:
         size = sum((fresh / name).replace(out / name).stat().st_size for name in (*new, LISTED))
     return (
         f"{counts['calls']} attempts in {counts['queries']} queries, {size} bytes: "
-        f"{', '.join((*new, LISTED))} in {out}; {PAGE} says what each column means, "
-        f"{DICTIONARY} the same to programs."
+        f"{', '.join((*new, LISTED))} in {out}; {PAGE} describes each column, and "
+        f"{DICTIONARY} does so for programs."
     )
 
 
@@ -269,14 +269,14 @@ def _refuse(folder: Path, out: Path, names: list[str]) -> None:
     refuse_unwritable(out, "--out")
     place, run = out.resolve(), folder.resolve()
     if place.is_relative_to(run) and FOLDER in place.relative_to(run).parts:
-        raise UserError(f"{out} is where journals lie: name another --out.")
+        raise UserError(f"{out} holds journals. Name another --out.")
     ours = _listed(out)
     for name in names:
         path = out / name
         if path.exists() and name != LISTED and ours.get(name) != file_digest(path):
-            raise UserError(f"{path} was not written by an export, or changed: name another --out.")
+            raise UserError(f"{path} was not written by an export, or changed. Name another --out.")
     if (out / LISTED).exists() and not ours:
-        raise UserError(f"{out / LISTED} was not written by an export: name another --out.")
+        raise UserError(f"{out / LISTED} was not written by an export. Name another --out.")
 
 
 def _listed(out: Path) -> dict[str, str]:
@@ -298,7 +298,7 @@ def _beside(out: Path) -> Generator[Path]:
         fresh.mkdir(mode=0o700)
     except FileExistsError:
         raise UserError(
-            f"{fresh} is there: another export runs, or was killed (remove it)."
+            f"{fresh} exists. Wait until the other export ends, or remove it if that was killed."
         ) from None
     try:
         yield fresh
@@ -375,7 +375,7 @@ def ask(source: Path, query: str) -> Result:
     try:
         statements = connection.extract_statements(query)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-            raise UserError("Only one SELECT at a time is run here; the ledger cannot be changed.")
+            raise UserError("Write one SELECT statement at a time. The ledger cannot be changed.")
         answer = connection.execute(statements[0])
         names = tuple(str(column[0]) for column in answer.description or ())
         return Result(names, _rows(answer, views))
@@ -420,7 +420,7 @@ def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
         padded = (text.rjust(width) if so else text.ljust(width) for text, width, so in cells)
         yield "  ".join(padded).rstrip()
     if remaining := sum(1 for _ in result.rows):
-        yield f"({remaining} more rows; --format csv or json has all)"
+        yield f"({remaining} more rows; --format csv or json shows all)"
 
 
 def as_csv(result: Result) -> Iterator[str]:
@@ -461,7 +461,7 @@ SOURCE = Path(__file__).with_name(PAGE)
 COLUMN = re.compile(
     r"\| `(?P<column>\w+)` \| (?P<type>[^|]+) \| (?P<unit>[^|]*)\| (?P<null>[^|]*)\| "
 )
-UNKNOWN, NEVER = "nobody knows it; it is not 0", "never"
+UNKNOWN, NEVER = "unknown; it is not 0", "never"
 
 
 @cache

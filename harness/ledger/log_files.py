@@ -54,5 +54,5 @@ def refuse_unreadable(path: Path) -> None:
     """Raise ValueError for a log in JSON that Inspect's readers should not read."""
     # They load it into memory whole, and crash the process if it is nested too deeply.
     if (size := regular_size(path)) > DOCUMENT:
-        raise TooLarge(f"it has {format_bytes(size)}, and may have {format_bytes(DOCUMENT)}")
+        raise TooLarge(f"it has {format_bytes(size)}; the maximum is {format_bytes(DOCUMENT)}")
     json_with_nan(path.read_bytes())

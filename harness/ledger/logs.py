@@ -154,15 +154,15 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
         if not path.exists():
             raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
         if path.is_file() and not is_log(path):
-            raise UserError(f"{path} is no .eval log; name one, or the directory of a run.")
+            raise UserError(f"{path} is not an .eval log. Name one, or the directory of a run.")
         for log in [path] if path.is_file() else sorted(logs_below(path, recursive)):
             logs.setdefault(Path(os.path.realpath(log)), log)  # it tolerates loops of links
     if not logs:
         places = ", ".join(map(str, dirs))
         if any(path for folder in dirs for path in folder.glob(SERVED)):
             raise UserError(
-                f"{places} holds what was served, and no run: `podium view` shows it, and `podium "
-                "audit` checks it."
+                f"{places} holds served requests, but no run. Use `podium view` to show them, or "
+                "`podium audit` to check them."
             )
         raise UserError(f"There is no .eval log in {places}; run `podium run` first.")
     return tuple(logs.values())
@@ -497,11 +497,11 @@ def oddities(log: RawLog) -> Iterator[Oddity]:
     for name, copies in members.items():
         alike = len(copies) > 1 and len({_bytes(log, copy) for copy in copies}) == 1
         if alike or (len(copies) > 1 and not name.startswith(SAMPLES)):
-            difference = ", always the same" if alike else ": readers take different ones"
-            message = f"it stands in the archive {len(copies)} times{difference}"
+            difference = ", all equal" if alike else ": programs read different ones"
+            message = f"the archive holds it {len(copies)} times{difference}"
             yield Oddity(name, message, grave=not alike)
         if any(map(_is_read_differently, copies)):
-            yield Oddity(name, "readers do not agree on its name")
+            yield Oddity(name, "programs decode its name differently")
         if not INSPECTS.fullmatch(name):
             yield Oddity(name, "Inspect writes no such member", grave=False)
 
@@ -540,10 +540,10 @@ def disagreements(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddit
     names = Counter(f"{SAMPLES}{sample.question}_epoch_{sample.epoch}.json" for sample in samples)
     here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
     for name in sorted(here - names.keys()):
-        yield Oddity(name, "it holds another sample than its name says")
+        yield Oddity(name, "it holds a different sample from the one in its name")
     for name, count in sorted(names.items()):
         if count > 1:
-            yield Oddity(name, f"{count} members hold this sample: readers take different ones")
+            yield Oddity(name, f"{count} members hold this sample: programs read different ones")
     yield from _summaries(log, samples)
     yield from _totals(log.header, samples)
 
@@ -553,7 +553,7 @@ def _summaries(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
         return  # the run was stopped
     content: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
     if not isinstance(content, list):
-        yield Oddity("summaries.json", "it is no list of samples, or cannot be read")
+        yield Oddity("summaries.json", "it is not a list of samples, or cannot be read")
         return
     rows = cast(Sequence[Json], content)
     listed = {(str(row["id"]), int(row["epoch"])): score_value(row) for row in rows}
@@ -561,18 +561,18 @@ def _summaries(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
         pair = (sample.question, sample.epoch)
         place = f"sample {sample.question} epoch {sample.epoch}"
         if pair not in listed:
-            yield Oddity(place, "the log's summaries lack it")
+            yield Oddity(place, "the log's summaries do not list it")
         elif listed[pair] != sample.score:
-            yield Oddity(place, f"its summary says {listed[pair]}, the sample {sample.score}")
+            yield Oddity(place, f"score {sample.score}, but {listed[pair]} in its summary")
     for question, epoch in sorted(listed.keys() - {(row.question, row.epoch) for row in samples}):
-        yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
+        yield Oddity(f"sample {question} epoch {epoch}", "in the summaries, but not in the log")
 
 
 def _totals(header: Json, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
     results: Json = header.get("results") or NOTHING
     total = results.get("total_samples")
     if header.get("status") == "success" and total is not None and total != len(samples):
-        yield Oddity("header", f"it says {total} samples, and {len(samples)} are here")
+        yield Oddity("header", f"it states {total} samples, but the log holds {len(samples)}")
     stated = _stated(results)
     graded = [sample.score for sample in samples if sample.score is not None]
     if stated is None or len(graded) != len(samples) or not graded:
@@ -583,7 +583,7 @@ def _totals(header: Json, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
     means = [sum(some) / len(some) for some in by_question.values()]
     mean = sum(means) / len(means)
     if abs(mean - stated) > CLOSE:
-        yield Oddity("header", f"it says mean {stated:.4f}, the samples {mean:.4f}")
+        yield Oddity("header", f"it states a mean of {stated:.4f}, but the samples give {mean:.4f}")
 
 
 def _stated(results: Json) -> float | None:

@@ -442,9 +442,9 @@ def read_manifest(path: Path) -> Manifest:
         raise UserError(f"There is no {path}; `podium manifest write` makes one.") from error
     except ValidationError as error:
         field_path, message = first_fault(error)
-        raise UserError(f"{path} is no manifest (field {field_path}: {message}).") from error
+        raise UserError(f"{path} is not a manifest (field {field_path}: {message}).") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is no manifest, or was cut short; restore it.") from error
+        raise UserError(f"{path} is not a manifest, or is incomplete. Restore it.") from error
 
 
 def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class QueryRow:
     elapsed_s: float | None
 
 
-NO_ANSWER = "no log has an answer: the run was stopped before it was there"
+NO_ANSWER = "no log has an answer: the run was stopped before it came"
 
 ANSWERING: tuple[Scope, ...] = ("inference", "serving")
 """Scopes of calls that make an answer; a query has calls of one of them."""

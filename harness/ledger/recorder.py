@@ -61,8 +61,8 @@ from podium.harness.text import pluralise
 from podium.harness.usage import MODEL_HEADER, stated_usd, usage_of_reply
 
 UNBELIEVED = (
-    "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
-    "counts as the most it can have been, and `podium audit` names it."
+    "podium: {} of {} came back with impossible token counts. Their cost is unknown and counts at "
+    "its maximum; `podium audit` lists them."
 )
 
 

@@ -471,8 +471,8 @@ def naming_system_run(files: RunFiles) -> Generator[None]:
         places = {path.parent for path in (*files.logs, *files.journals)}
         folders = " or ".join(map(str, sorted(places)))
         raise UserError(
-            f"A log or journal of {files.task!r} in {folders} says what no run writes "
-            f"({type(error).__name__}: {first_line(error)}); restore it."
+            f"A log or journal of {files.task!r} in {folders} has content that no run "
+            f"writes ({type(error).__name__}: {first_line(error)}). Restore the file."
         ) from error
 
 

@@ -11,7 +11,7 @@ from podium.harness.text import escape_controls, pluralise
 
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
 UNKNOWN = "unknown"
-PAID = {"live": "", "": " (podium did not run it: nobody wrote down whether it was paid)"}
+PAID = {"live": "", "": " (podium did not run it, so whether it was paid is unknown)"}
 """Note on the billed dollars, by label; runs with other labels paid nothing."""
 FIRST = 100
 """Characters of a reply that the brief form shows."""
@@ -113,7 +113,7 @@ def _head(row: QueryRow) -> Lines:
     )
     unpriced = f" ({row.n_unpriced} without a price)" if row.n_unpriced else ""
     paid = PAID.get(row.label, " (would be; nothing was paid)")
-    unknown = f"{_bounds(row)} (nobody knows of {pluralise(row.n_unknown, 'attempt')})"
+    unknown = f"{_bounds(row)} (unknown cost of {pluralise(row.n_unknown, 'attempt')})"
     billed = unknown if row.n_unknown else _usd(row.usd)
     yield f"  list price {_usd(row.usd_list)}{unpriced}; billed {billed}{paid}"
     if row.grader_calls:
@@ -167,11 +167,11 @@ def _figures(row: Call) -> Lines:
     ending = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
     yield f"{row.role} attempt {row.attempt}: {row.model}, {ending}, {_seconds(row.latency_s)}"
     cache = ", from the local cache" if row.cache == "read" else ""
-    cache = f", shared: call {row.shared_from} bought it" if row.shared_from else cache
+    cache = f", shared: call {row.shared_from} paid for it" if row.shared_from else cache
     billed = _bounds(row) if row.billable == "unknown" else _usd(row.usd)
     yield f"  {tokens}; list {_usd(row.usd_list)}, billed {billed}{cache}"
     if row.usd_provider is not None:
-        yield f"  by its provider's own account {_usd(row.usd_provider)}"
+        yield f"  reported by its provider {_usd(row.usd_provider)}"
     ids = (("call", row.call), ("request", row.request_id), ("event", row.event))
     yield "  " + ", ".join(f"{name} {value}" for name, value in ids if value)
 

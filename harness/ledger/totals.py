@@ -496,7 +496,7 @@ def spent_by(
         elif call.usd is None:
             raise UserError(
                 f"Calls of {call.role!r} in {call.journal or call.log} have no price, so {limit} "
-                "cannot hold: leave it out, or start in another --log-dir with a price book that "
+                "cannot hold. Leave it out, or start in another --log-dir with a price book that "
                 "has the worker."
             )
         elif call.billable == "yes":

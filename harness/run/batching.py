@@ -19,7 +19,7 @@ HOURS = 24
 """Maximum time of a provider for a batch."""
 KEEPING = (
     f"a batch may take {HOURS} h. After a stop the same command waits for its batches and sends no "
-    "request twice; --max-usd then counts each of these requests at its most, too."
+    "request twice; --max-usd then also counts each of these requests at its maximum cost."
 )
 
 
@@ -29,15 +29,15 @@ def why_unbatched(spec: PoolSpec) -> Iterator[str]:
         provider, _, model_name = slot.model.partition("/")
         if provider not in PROVIDERS or model_name.partition("/")[0] in ELSEWHERE:
             yield (
-                f"Worker {slot.name!r} ({slot.model}) cannot be asked in batches: podium knows "
-                f"those of {' and '.join(PROVIDERS)}. Leave --batch out, and set config = "
-                "{ batch = true } for the workers that have them."
+                f"Worker {slot.name!r} ({slot.model}) cannot be asked in batches: podium "
+                f"supports batches of {' and '.join(PROVIDERS)} only. Leave --batch out, and set "
+                "config = { batch = true } for the workers that have them."
             )
         for name in ("timeout", "attempt_timeout"):
             if getattr(slot.config, name) is not None:
                 yield (
                     f"Worker {slot.name!r} sets {name}, after which a request would be sent again "
-                    "while its batch is under way: leave it out of its config."
+                    "while its batch is running. Remove it from the worker's config."
                 )
 
 
@@ -47,8 +47,8 @@ def why_unpredictable(job: Job) -> Iterator[str]:
     for name in job.systems if job.spec.batched and job.suites else ():
         if tasks or not _rounds(job, name):
             yield (
-                f"{name} may ask again after each reply, and in batches each of them may "
-                f"take {HOURS} h: leave it out, or run it without batches."
+                f"{name} may send another request after each reply, and each can take {HOURS} h in "
+                "batches. Leave it out, or run it without batches."
             )
 
 
@@ -60,8 +60,8 @@ def batch_notes(job: Job) -> Iterator[str]:
     for name in job.systems if job.suites else ():
         if (rounds := _rounds(job, name)) > 1:
             yield (
-                f"{name} asks {rounds} times, each after the replies before it: up to "
-                f"{rounds * HOURS} h in batches."
+                f"{name} sends {rounds} rounds of requests, each after the replies to the previous "
+                f"one: up to {rounds * HOURS} h in batches."
             )
 
 

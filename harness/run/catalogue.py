@@ -171,13 +171,13 @@ def load_own(name: str, noun: str) -> Any:
     file, _, attribute = name.rpartition("@")
     spec = spec_from_file_location(Path(file).stem, Path(file).absolute())
     if spec is None or spec.loader is None or not Path(file).is_file():
-        raise UserError(f"There is no file {file}: a {noun} of your own is FILE.py@NAME.")
+        raise UserError(f"There is no file {file}. Name your own {noun} as FILE.py@NAME.")
     module = module_from_spec(spec)
     sys.modules.setdefault(spec.name, module)  # dataclasses look it up there
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        problem = f"{file} cannot be imported ({type(error).__name__}: {error}): mend it."
+        problem = f"{file} cannot be imported ({type(error).__name__}: {error}). Fix it."
         raise UserError(problem) from error
     target = getattr(module, attribute, None)
     if noun == "suite" and is_registry_object(target, "task"):
@@ -345,7 +345,7 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
     yield "prompts", ", ".join(prompts)
     yield "epochs", str(usual_epochs(suite))
     yield "box", f"needed, with image {suite.image}" if suite.needs_box else "not needed"
-    answer = "yes" if suite.publishable else "no: its text stays in no report or export"
+    answer = "yes" if suite.publishable else "no: reports and exports omit its texts"
     yield "publishable", answer
 
 
@@ -407,7 +407,7 @@ NEEDS: Mapping[Need, str] = {
     "public tests": "a suite whose questions show tests",
     "train": "a train split to learn from",
     "match": "a conductor's row in the same run",
-    "sandbox": "a sandbox of Inspect's for programs of its own",
+    "sandbox": "an Inspect sandbox for its own programs",
 }
 TOOLS: Mapping[Acts, str] = {
     "passes": "hands them to the worker that answers",
@@ -460,7 +460,7 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     count, none = len(manifest.prompts), "none of its own: workers get the question alone"
     yield "prompts", f"{count}, sha256 {manifest.prompt_sha256}" if count else none
     if "best worker" in manifest.traits:
-        yield "worker", "the best single one of the train split, where there is one"
+        yield "worker", "the best single one of the train split, if there is one"
     ways = (
         ["from single workers' results on a train split"]
         if manifest.methods.replaces("learn")
@@ -470,7 +470,9 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield "learns", " and ".join(ways) or "nothing"
     yield "needs", "; ".join(NEEDS[need] for need in sorted(manifest.needs)) or "workers only"
     yield "tools", TOOLS[manifest.acts]
-    within = f"answers with {manifest.spent}" if manifest.fits_budgets else "cannot answer within"
+    within = (
+        f"answers with {manifest.spent}" if manifest.fits_budgets else "cannot answer within one"
+    )
     yield "equal budget", within
     extra = manifest.methods.extra
     yield "extra", f"pip install '.[{extra.name}]'" if extra else "none"
@@ -493,6 +495,6 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
 
 def _expected(calls: Calls) -> str:
     if calls.expected is None:
-        return "cannot be said beforehand, so the audit does not check them"
+        return "not known beforehand, so the audit does not check them"
     single, seven = (format_range(calls.span(n, {})) for n in POOLS)
     return single if single == seven else f"{single} with one worker, {seven} with seven"

@@ -32,14 +32,14 @@ GONE = ("not found", "not_found", "does not exist", "not a valid model", "unknow
 THINKS = ("reason", "effort", "think")
 """Words of providers' errors: the model does not exist; the reasoning settings are wrong."""
 
-SETTINGS = "refuses its settings: change them in the pool file."
+SETTINGS = "rejects its settings. Change them in the pool file."
 MEANINGS: Mapping[int | None, str] = {
     400: SETTINGS,
-    401: "refuses its key: set the right one.",
-    402: "has no credit left: buy some, or name another key.",
-    403: "refuses this key, or this part of the world: ask its provider which.",
+    401: "rejects the API key. Set a valid key.",
+    402: "has no credit left. Buy credit, or set another key.",
+    403: "rejects this key or this region. Ask the provider which of the two.",
     422: SETTINGS,
-    429: "is over its rate or its quota: wait, or raise it.",
+    429: "is over its rate limit or quota. Wait, or raise the limit.",
 }
 
 
@@ -60,14 +60,14 @@ def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
     """Return the slots that can be asked and priced; UserError if there are none, or not live."""
     if spec.label != "live":
         raise UserError(
-            f"A drill asks real providers, and pool {spec.name!r} is labelled {spec.label!r}: name "
-            "a live pool, or leave --drill out."
+            f"--drill sends requests to real providers, but pool {spec.name!r} is labelled "
+            f"{spec.label!r}. Name a live pool, or leave --drill out."
         )
     slots = [slot for slot in spec.slots if not slot_problems(slot, spec, book)]
     if not slots:
         raise UserError(
-            f"No worker of pool {spec.name!r} can be asked yet: mend what podium doctor names "
-            "without --drill, then drill."
+            f"No worker of pool {spec.name!r} can be asked yet. Fix the problems that podium "
+            "doctor lists without --drill, then try again."
         )
     return slots
 
@@ -77,9 +77,9 @@ def drill_price(slots: Sequence[WorkerSpec], book: Book) -> str:
     bounds = {slot.name: _at_most(slot, book) for slot in slots}
     free = [name for name, bound in bounds.items() if bound is None]
     total = sum((bound for bound in bounds.values() if bound is not None), Decimal(0))
-    text = f"A drill puts one question to {pluralise(len(slots), 'model')}: at most ${total:.6f}"
-    open_ = f", but for {', '.join(free)}, whose calls nothing bounds" if free else ""
-    return f"{text} by book {book.name!r}{open_}; HTTP retries of a provider's client come on top."
+    text = f"A drill sends one question to {pluralise(len(slots), 'model')}: at most ${total:.6f}"
+    open_ = f", without {', '.join(free)}, whose calls have no maximum cost" if free else ""
+    return f"{text} by book {book.name!r}{open_}; HTTP retries by a provider's client cost extra."
 
 
 def drill(
@@ -109,9 +109,9 @@ def drill_total(drilled: Sequence[Drilled]) -> str:
     sentence = f"Drill: {pluralise(len(drilled), 'model')} asked once, ${spent:.6f} spent"
     open_ = [row for row in drilled if row.usd is None]
     some = (f"{row.name} (at most ${row.at_most:.6f})" for row in open_ if row.at_most is not None)
-    none = (f"{row.name} (nobody knows)" for row in open_ if row.at_most is None)
+    none = (f"{row.name} (no known maximum)" for row in open_ if row.at_most is None)
     unknown = [*some, *none]
-    return f"{sentence}; and by {', '.join(unknown)}." if unknown else f"{sentence}."
+    return f"{sentence}; unknown cost: {', '.join(unknown)}." if unknown else f"{sentence}."
 
 
 def _shortened(slot: WorkerSpec) -> WorkerSpec:
@@ -140,7 +140,7 @@ async def _drilled(pool: Pool, slot: WorkerSpec, book: Book, patience_s: float) 
                 slot.name, [ChatMessageUser(content=PROMPT)], "drill", NOTHING
             )
     except TimeoutError:
-        text = f"{name} has given no answer in {patience_s:g} seconds: try again, or take another."
+        text = f"{name} did not answer in {patience_s:g} seconds. Try again, or name another model."
         return Drilled(slot.name, (text,), (), None, at_most)
     except WorkerError as error:
         _, status = kind_and_status(error.__cause__ or error)
@@ -166,16 +166,16 @@ def _refusal(slot: WorkerSpec, status: int | None, error: str) -> str:
 def _meaning(slot: WorkerSpec, status: int | None, message: str) -> str:
     refused, thinks = status in (400, 422), _reasoning(slot)
     if "does not answer /responses" in message:
-        return "has a server of another dialect: name it openai-api/NAME/MODEL."
+        return "has a server without /responses. Set its model to openai-api/NAME/MODEL."
     if status == 404 or (refused and any(word in message for word in GONE)):
         end_day = ended_day(slot.price_ref)
         when = f"ended on {end_day}" if end_day else "is unknown to its provider, or ended"
         return f"cannot be asked: its id {when}; name another model."
     if refused and thinks and any(word in message for word in THINKS):
-        return f"refuses its reasoning settings ({thinks}): change them in the pool file."
+        return f"rejects its reasoning settings ({thinks}). Change them in the pool file."
     if status is not None and status >= 500:
-        return f"is out of order, with status {status}: try again later."
-    return MEANINGS.get(status, "could not be asked: see what it says.")
+        return f"fails with status {status}. Try again later."
+    return MEANINGS.get(status, "failed. Read the provider's message.")
 
 
 def _reasoning(slot: WorkerSpec) -> str:
@@ -187,13 +187,13 @@ def _reasoning(slot: WorkerSpec) -> str:
 def _usage_findings(slot: WorkerSpec, reply: Reply) -> tuple[list[str], list[str]]:
     usage, thinks = reply.usage, _reasoning(slot)
     if usage is None:
-        return ["tells no usage that can be read: its calls would have no dollars."], []
+        return ["reports no readable token usage, so its calls would have no cost in dollars."], []
     notes: list[str] = []
     if usage.total_reported is not None and usage.total_reported != usage.parts_total:
         notes.append(
-            f"{slot.name} tells a total of {usage.total_reported} tokens, and parts of "
-            f"{usage.parts_total}: the audit will name it."
+            f"{slot.name} reports a total of {usage.total_reported} tokens, but the parts add up "
+            f"to {usage.parts_total}. `podium audit` will report the difference."
         )
     if thinks and slot.config.reasoning_effort != "none" and usage.reasoning is None:
-        notes.append(f"{slot.name} does not tell how much it reasons ({thinks}).")
+        notes.append(f"{slot.name} does not report its reasoning tokens ({thinks}).")
     return [], notes

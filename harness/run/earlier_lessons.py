@@ -39,8 +39,8 @@ def earlier_answers(job: Job) -> Answers:
         return {}
     if (job.request.log_dir / SELECTION).is_dir():
         raise UserError(
-            f"{job.request.log_dir} has asked its own train questions already: --profile belongs "
-            "to a run's first command. Leave it out, or name a new --log-dir."
+            f"{job.request.log_dir} has already asked its own train questions. --profile works "
+            "only in a run's first command: leave it out, or name a new --log-dir."
         )
     folder = job.request.profile
     if not (folder / SELECTION).is_dir():
@@ -54,7 +54,7 @@ def earlier_answers(job: Job) -> Answers:
     workers = ", ".join(sorted({worker_of(run) for run in runs}))
     raise UserError(
         f"--profile {folder}: no worker of pool {job.spec.name!r} was asked there with the same "
-        f"settings, prices and prompts (it has {workers}). Leave --profile out: they are measured."
+        f"settings, prices and prompts (it has {workers}). Leave --profile out to measure them."
     )
 
 

@@ -104,7 +104,7 @@ def refuse_other_options(job: Job) -> None:
             if stored != value:
                 raise UserError(
                     f"{job.request.log_dir} holds {row.system} with {name}={stored!r}, not "
-                    f"{value!r}: leave -S {name} out to go on with it, or name another --log-dir."
+                    f"{value!r}. Leave -S {name} out to continue, or name another --log-dir."
                 )
 
 
@@ -310,14 +310,14 @@ def _matched(
     worker, hindsight = best
     whom = match_target(job.request.match, list(answered))
     if whom is None:
-        raise UserError(f"{system}: nobody it could be matched with has sat {suite.name!r}.")
+        raise UserError(f"{system}: no system to match its cost with has run on {suite.name!r}.")
     unit = system.rpartition("-")[2]
     per_call = _of_one_call(worker, answered, unit)
     theirs = _cost(answered[whom][1], unit)
     if not per_call or theirs is None:
         raise UserError(
-            f"{system}: what {whom} or {worker} took in {unit} is unknown, so nothing can be "
-            "matched; give every worker a price."
+            f"{system}: the cost of {whom} or of {worker} in {unit} is unknown, so it cannot be "
+            "matched. Give every worker a price."
         )
     k = theirs / per_call
     args = {"worker": worker, "k": round(max(k, 1.0), 4), "matched_with": whom}

@@ -13,7 +13,7 @@ from podium.harness.run.experiment import FILE
 from podium.harness.run.preflight import slot_max_tokens
 from podium.harness.task_suite import TaskSuite
 
-UNFIT = "its calls are not ours to refuse, or it is matched with what another costs"
+UNFIT = "podium cannot refuse its calls, or it matches the cost of another system"
 
 
 def by_size(request: RunRequest) -> list[RunRequest]:
@@ -26,7 +26,7 @@ def by_size(request: RunRequest) -> list[RunRequest]:
         return [request]
     folder = request.log_dir
     if (folder / FILE).exists():
-        raise UserError(f"{folder} holds a run of one size: name another --log-dir for several.")
+        raise UserError(f"{folder} holds a run of one size. Name another --log-dir for several.")
     return [
         replace(request, equal=str(budget), log_dir=folder / str(budget), group_dir=folder)
         for budget in budgets
@@ -54,7 +54,7 @@ def _why_unfit(job: Job, name: str, budget: EqualBudget) -> str:
     if not card.fits_budgets:
         return f"it cannot answer within an equal budget: {UNFIT}"
     if budget.unit == "calls" and budget.limit < 2 and "conductor" in card.needs:
-        return "a plan is a call, and it leaves none for an answer"
+        return "the plan is a call, so no call remains for an answer"
     return ""
 
 
@@ -66,11 +66,11 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
     for suite in job.suites:
         if isinstance(suite, TaskSuite):
             yield (
-                f"{suite.name} asks in turns, and an equal budget is for one question and one "
-                "answer: leave --equal or the task out."
+                f"{suite.name} has several turns, but an equal budget covers one question and one "
+                "answer. Leave --equal or the task out."
             )
     if budget.unit == "seconds" and job.spec.label == "recorded":
-        yield "Recorded replies have no seconds: leave --equal out, or name another unit."
+        yield "Recorded replies have no duration. Leave --equal out, or name another unit."
     if not budget.is_bounded:
         return
     asks = any("conductor" in job.catalogue.card(name).needs for name in systems)
@@ -78,7 +78,7 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
     least = {slot.name: _least(job, budget, slot) for slot in slots}
     for name in (name for name, bound in least.items() if bound is None):
         lacks = "max_tokens" if budget.unit == "tokens" else "max_tokens and a price"
-        yield f"{name!r} needs {lacks} for {budget} to hold: set them in the pool file."
+        yield f"{name!r} needs {lacks} so that {budget} can be enforced. Set them in the pool file."
     bounds = [bound for bound in least.values() if bound is not None]
     if bounds and min(bounds) > budget.limit:
         yield (

@@ -193,7 +193,7 @@ def learning_text(job: Job) -> str:
     teachers = (train.name for suite in job.suites for train in lessons.training_suites(job, suite))
     suites = ", ".join(dict.fromkeys(teachers))
     usd = learning.most.usd
-    bound = "dollars that nothing bounds" if usd is None else f"at most ${usd:.2f} at list prices"
+    bound = "with no known maximum cost" if usd is None else f"at most ${usd:.2f} at list prices"
     return f"Learning on {suites}: {calls:,} calls, {bound}."
 
 
@@ -310,7 +310,7 @@ def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
     expected, basis = UNKNOWN_CALL, "its budget of worker calls"
     if len(per_call) == len(names):
         expected, basis = mean_of(per_call), "its budget, at its workers' mean past call"
-    basis = f"{basis}; at most: each reads four replies"
+    basis = f"{basis}; at most: four replies in each prompt"
     return _Option(expected.times(calls), (call,) * calls, basis)
 
 
@@ -324,7 +324,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
     if isinstance(work.suite, TaskSuite):
         estimator.unknown[f"{work.suite.name} decides how many turns a question has"] = None
         turns = (UNKNOWN_CALL,) * len(work.pairs)
-        return _Option(sum(turns, NO_CALLS), turns, "a call or more of each turn")
+        return _Option(sum(turns, NO_CALLS), turns, "at least one call per turn")
     card, spec = job.catalogue.card(row.system), estimator.spec
     allowed = card.calls.span(len(spec.names), row.args)
     most_calls = most_calls_of(job)
@@ -397,7 +397,7 @@ def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
     judged_before = past.judges.get(suite.name)
     per_judgement = judged_before.per(judged_before.calls) if judged_before else UNKNOWN_CALL
     totals = per_judgement.times(judged), UNKNOWN_CALL.times(judged)
-    basis = "past judgements" if judged_before else "a judge reads replies that are not there yet"
+    basis = "past judgements" if judged_before else "no past judgements"
     yield EstimateLine(suite.name, f"grader of {work.title}", judged, *totals, basis, judges=True)
 
 
@@ -423,14 +423,14 @@ def _lines(forecast: Estimate) -> Iterator[str]:
     yield from _table(rows)
     yield ""
     yield (
-        f"Prices: {forecast.book}. usd is expected, by past calls: a dash where there are none.\n"
-        "At most, as a limit counts it: every prompt byte a token and some for a chat\n"
-        "template, every reply as long as max_tokens lets it be; HTTP retries on top."
+        f"Prices: {forecast.book}. usd is expected, from past calls; a dash means unknown.\n"
+        "usd at most is the maximum, as a limit counts it: one token per prompt byte plus\n"
+        "some for a chat template, and replies of max_tokens. HTTP retries cost extra."
     )
     if forecast.batched:
         yield (
-            "usd has the discount of batches. At most has not: a limit holds back what a request\n"
-            "costs if it is served at its list price."
+            "usd includes the batch discount; usd at most does not, because a limit reserves\n"
+            "the list price of each request."
         )
     if forecast.label != "live":
         yield f"This pool is labelled {forecast.label}: nothing will be paid."
@@ -438,11 +438,11 @@ def _lines(forecast: Estimate) -> Iterator[str]:
     for reason in forecast.unknown:
         yield f"Unknown: {reason}."
     if forecast.most.usd is None:
-        yield "No --max-usd is known to be enough: see what is unknown above."
+        yield "No --max-usd is known to be enough. See the unknown values above."
         return
     enough = (forecast.most.usd + forecast.already).quantize(CENT, rounding=ROUND_UP)
-    spent = f", ${forecast.already:.4f} of it spent already" if forecast.already else ""
-    yield f"--max-usd {enough:f} would be enough but for HTTP retries{spent}."
+    spent = f"; ${forecast.already:.4f} of it is already spent" if forecast.already else ""
+    yield f"--max-usd {enough:f} would be enough without HTTP retries{spent}."
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
@@ -501,7 +501,7 @@ def _too_little(expected: Decimal | None, usd: Decimal | None, limit: Decimal, s
     if expected is not None and expected > limit:
         return f"is too little: ${expected:.4f} is expected"
     if usd is None:
-        return f"may stop {scope} before the end: nothing bounds the cost"
+        return f"may stop {scope} before the end: the cost has no known maximum"
     return f"may stop {scope} before the end: up to ${usd:.4f} is possible" if usd > limit else ""
 
 

@@ -318,8 +318,8 @@ def _eval_set(
     except Exception as error:
         if reason := _unwritten(error):
             raise UserError(
-                f"{log_dir} or Inspect's own files cannot be written ({reason}): make room, "
-                "and the same command finishes what is left."
+                f"{log_dir} or Inspect's own files cannot be written ({reason}). Free some "
+                "space, then repeat the command to finish."
             ) from error
         raise
     finally:

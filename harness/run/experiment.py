@@ -181,7 +181,7 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = f"Another podium run is writing to {log_dir}; wait for its end."
+            message = f"Another podium run is writing to {log_dir}. Wait until it ends."
             raise UserError(message) from None
         yield
     finally:

@@ -78,8 +78,8 @@ def refuse_untaught(job: Job, system: str) -> None:
             word = "other " if suite.name in job.experiment.train_on else ""
             near = f", such as {suite.card.teacher}" if suite.card.teacher else ""
             raise UserError(
-                f"{system} must learn before it can sit {suite.name!r}, and there is no train "
-                f"split of it apart from the eval split: name {word}suites to learn from with "
+                f"{system} must be trained before it runs on {suite.name!r}, but that suite has no "
+                f"train split separate from its eval split. Name {word}suites to learn from with "
                 f"--train-on SUITE{near}."
             )
 
@@ -100,8 +100,8 @@ def refuse_too_few(job: Job) -> None:
     least = workers * max(len(job.experiment.train_on), 1)
     if calls is not None and calls < least:
         raise UserError(
-            f"--train-calls {calls} does not ask each of {workers} workers once on every suite "
-            f"that teaches: make it at least {least}."
+            f"--train-calls {calls} is too low: each of {workers} workers needs one call on every "
+            f"suite that is learnt from. Set at least {least}."
         )
 
 
@@ -122,7 +122,7 @@ def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
         usable[teacher.name] = tuple(q for id, q in train.questions.items() if id not in gone)
         if not usable[teacher.name]:
             raise UserError(
-                f"Every train question of {teacher.name!r} is asked by a suite of this run: name "
+                f"Every train question of {teacher.name!r} is also a question of this run. Name "
                 "other suites with --train-on."
             )
     return TrainingQuestions(tuple(taught), usable)

@@ -53,7 +53,7 @@ def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
     ensure_entry_points()
     packages = {hook: type(hook).__module__.partition(".")[0] for hook in get_all_hooks()}
     listening = [
-        (registry_info(hook).name, f"uninstall {package!r}, or switch it off as its makers say")
+        (registry_info(hook).name, f"uninstall {package!r}, or disable it as its documents say")
         for hook, package in packages.items()
         if package not in TRUSTED and _is_active(hook)
     ]
@@ -61,8 +61,8 @@ def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
         listening.append((function, f"unset {TELEMETRY}"))
     for name, off in listening:
         raise UserError(
-            f"The questions of {private} must not be published, and Inspect would hand them to the "
-            f"hook {name!r}: {off}, for this run."
+            f"The questions of {private} must not be published, but Inspect would pass them to the "
+            f"hook {name!r}. For this run, {off}."
         )
 
 
@@ -109,7 +109,7 @@ def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[st
         reason = (
             f"book {book.name!r} has no {slot.price_ref!r}"
             if book.prices
-            else f"book {book.name!r} states none, so name another book at `prices`"
+            else f"book {book.name!r} has no prices, so set `prices` to another book"
         )
         yield (
             f"Worker {slot.name!r} has no price: {reason}. {nearest_prices(slot.price_ref, book)}"
@@ -118,9 +118,9 @@ def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[st
         )
     elif service != STANDARD and service not in price.services:
         yield (
-            f"Worker {slot.name!r} is served as {service!r}, and price book {book.name!r} has no "
-            f"factor for it: add one to the services of {slot.price_ref!r}, or leave it out of the "
-            "worker's settings."
+            f"Worker {slot.name!r} uses service {service!r}, but price book {book.name!r} has no "
+            f"factor for it. Add one to the services of {slot.price_ref!r}, or remove the service "
+            "from the worker's settings."
         )
 
 
@@ -138,8 +138,9 @@ def overridden_prices(spec: PoolSpec) -> Iterator[str]:
         price, listed = slot.own_price(spec.name), book.price(slot.model)
         if price and listed and price.base != listed.base:
             yield (
-                f"{slot.name!r} is priced by the pool file, {price.input} and {price.output} per "
-                f"million tokens in and out; {book.name!r} has {listed.input} and {listed.output}."
+                f"{slot.name!r} has its own price in the pool file: {price.input} and "
+                f"{price.output} dollars per million tokens in and out. "
+                f"Price book {book.name!r} has {listed.input} and {listed.output}."
             )
 
 
@@ -183,8 +184,9 @@ def refuse_too_little(spec: PoolSpec, book: Book, share: Decimal, processes: int
     if bounded[name] > share:
         payer = f"each of {processes} processes" if processes > 1 else "all calls together"
         raise UserError(
-            f"One call of {name!r} can cost ${bounded[name]:.4f}, more than the ${share:.4f} that "
-            f"{payer} may: raise the limit of dollars, or set a smaller max_tokens for the workers."
+            f"One call of {name!r} can cost ${bounded[name]:.4f}, more than the ${share:.4f} "
+            f"allowed for {payer}. Raise the dollar limit, or set a smaller max_tokens for the "
+            "workers."
         )
 
 
@@ -203,8 +205,8 @@ def _without_bound(slot: WorkerSpec, book: Book) -> str:
     if service != STANDARD and service not in price.services:
         return f"the book has no factor for service {service!r}"
     if slot_max_tokens(slot) is None:
-        return "it has no max_tokens; set one in its config to have its calls side by side"
-    return "it spends tokens of its own, which nothing limits"
+        return "it has no max_tokens. Set one in its config to allow parallel calls"
+    return "it uses tokens of its own that have no limit"
 
 
 def slot_max_tokens(slot: WorkerSpec) -> int | None:
@@ -234,7 +236,7 @@ def shadowing_notes() -> Iterator[str]:
         spec = PathFinder.find_spec("podium", [place])
         # A complete podium is this one, or a checkout.
         if spec and spec.origin and not Path(spec.origin).with_name("_registry.py").exists():
-            yield f"{spec.origin} is imported there instead of podium: rename it."
+            yield f"{spec.origin} shadows the podium package. Rename it."
 
 
 def _model_problems(slot: WorkerSpec, setup: str) -> Iterator[str]:
@@ -280,7 +282,7 @@ def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
     if mute is None or "public tests" not in catalogue.card(name).needs:
         return None
     return (
-        f"{name} needs a suite whose questions show tests, and {mute!r} shows none: leave one of "
+        f"{name} needs a suite whose questions show tests, but {mute!r} shows none. Leave one of "
         "them out."
     )
 
@@ -361,10 +363,10 @@ def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:
     if not card.k:
         yield f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
     elif card.takes_name:
-        yield from () if k else (f"{name!r}: behind the @ stands a {card.k}.",)
+        yield from () if k else (f"{name!r}: the part after @ must be a {card.k}.",)
     elif not re.fullmatch(r"[1-9]\d{0,4}", k, re.ASCII) or int(k) > MOST_TRIES:
-        limits = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."
-        yield f"{name[:60]!r}: behind the @ stands {limits}"
+        limits = f"a whole number from 1 to {MOST_TRIES:,}, as in {plain}@3."
+        yield f"{name[:60]!r}: the part after @ must be {limits}"
 
 
 def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
@@ -380,11 +382,11 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
         yield missing_sandbox(name)
     if spec.replayed and "recorded" not in card.traits and not prompts_recorded(spec):
         yield (
-            f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
-            f"single-worker request only, and a replayed reply never stands in for another request."
+            f"{name} cannot run on recorded pool {spec.name!r}. Its replies answer the canonical "
+            "single-worker request only, and a replayed reply is never used for another request."
         )
     if name == ORACLE and spec.label == "live":
-        yield f"{ORACLE} tries many plans, and each one costs: take a rehearsal or recorded pool."
+        yield f"{ORACLE} tries many plans, and each costs money. Name a rehearsal or recorded pool."
     yield from filter(None, (missing_extra(card),))
 
 
@@ -404,14 +406,16 @@ def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
         card = catalogue.systems.get(manifest_key(name))
         if card is None:
             continue
-        then, change = card.methods.graders(split_k(name)[1]), "whose versions nobody wrote down"
+        then, change = card.methods.graders(split_k(name)[1]), "unknown grader versions"
         if then is not None:
             now = {suite: suites[suite].version for suite in then if suite in suites}
             moved = moved_versions(then, now)
-            change = moved and f"that have moved since: {moved}"
+            change = moved and f"other grader versions: {moved}"
         if change:
             groups.setdefault(change, []).append(name)
-    return [f"{', '.join(names)} learnt from graders {change}." for change, names in groups.items()]
+    return [
+        f"The training of {', '.join(names)} used {change}." for change, names in groups.items()
+    ]
 
 
 def refuse_unready(spec: PoolSpec, book: Book) -> None:
@@ -429,8 +433,8 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
     for row in stored.entries if stored else ():
         if manifest_key(row.system) not in catalogue.systems:
             raise UserError(
-                f"{log_dir} has rows of {row.system!r}, a system that this version does not know: "
-                "go on with the version that began it, or name another --log-dir."
+                f"{log_dir} has rows of {row.system!r}, a system that this version does not know. "
+                "Continue with the version that started the run, or name another --log-dir."
             )
     for name, version in stored.suite_versions.items() if stored else ():
         now = catalogue.suites[name].version if name in catalogue.suites else version

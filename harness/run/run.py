@@ -44,8 +44,8 @@ from podium.harness.task_suite import TaskSuite
 from podium.harness.text import pluralise, say
 
 NEARLY_FULL = (
-    f"The disk of {{}} has less than {ROOM >> 20} MiB left, which replies that are paid for may "
-    "take: make room, and the same command goes on."
+    f"The disk of {{}} has less than {ROOM >> 20} MiB left, and paid replies may need more. "
+    "Free some space, then repeat the command to continue."
 )
 Runner = Callable[[RequestReader], RunOutcome]
 Consent = Callable[[Job, Any], None]
@@ -74,13 +74,16 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
     for reason in outcome.trouble:
         say(f"podium: unanswered: {reason}", file=sys.stderr)
     if not outcome.finished:
-        say("podium: what is answered is kept; a next run asks the rest only.", file=sys.stderr)
+        say(
+            "podium: the answers are kept. The same command asks only the remaining questions.",
+            file=sys.stderr,
+        )
         return 1
     say(f"Logs are in {request.log_dir}; now: podium report {request.log_dir}")
     if outcome.unscored:
         say(
-            f"podium: {outcome.unscored} answers have no verdict (the report says why); the same "
-            "command tries again to grade them, and asks nobody else.",
+            f"podium: {outcome.unscored} answers have no verdict (the report says why). The same "
+            "command grades them again and makes no other calls.",
             file=sys.stderr,
         )
     return 1 if outcome.unscored else 0
@@ -207,8 +210,8 @@ def _begin_anew(job: Job) -> None:
     if stored and differs(stored, job.experiment, POOL):  # refused if something was answered
         with lock_experiment(log_dir):
             aside = set_aside(log_dir, job.experiment.pool_key)
-        message = f"The pool changed, and nothing was answered yet: {log_dir} begins anew"
-        say(f"{message}; what it held is in {aside}.")
+        message = f"The pool changed before any question was answered: {log_dir} starts again"
+        say(f"{message}; its old files are in {aside}.")
 
 
 def make_plans(job: Job) -> None:
@@ -314,7 +317,7 @@ def _oddities(job: Job) -> Iterator[str]:
     yield from batching.batch_notes(job)
     speaking = [name for name in job.systems if job.catalogue.card(name).acts == "no"]
     if speaking and any(isinstance(suite, TaskSuite) for suite in job.suites):
-        yield f"no tasks with tools for {', '.join(speaking)}: answers in words only."
+        yield f"no tasks with tools for {', '.join(speaking)}: no support for tool calls."
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:

@@ -65,7 +65,7 @@ from podium.harness.suite import (
 )
 
 UNNAMED = (
-    "Pool {0!r} is live, so name the systems that may ask it: --system single, moa-lite, "
+    "Pool {0!r} is live, so name the systems that run on it: --system single, moa-lite, "
     "conductor-prompted, any other of `podium systems`, or a group of them ({1})."
 )
 
@@ -74,7 +74,7 @@ def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
     """Return a sentence on suites that do not have a prompt; empty if all do."""
     candidates = suites if prompt else ()
     names = [s.name for s in candidates if prompt_of(with_prompt(s, prompt or OFFICIAL)) != prompt]
-    note = f"No {prompt} prompt is known for {', '.join(names)}: asked with the {OFFICIAL} one."
+    note = f"No {prompt} prompt is known for {', '.join(names)}. The {OFFICIAL} one is used."
     return note if names else ""
 
 
@@ -293,7 +293,7 @@ def _changed_pool(job: Job) -> Iterator[str]:
     changes = [*pool_changes(log_dir, workers, job.book)]
     if changes:
         yield (
-            f"{log_dir} holds another experiment: its {changed} is another one: "
+            f"{log_dir} holds another experiment: its {changed} changed: "
             f"{'; '.join(changes)}. Undo the change, or name another --log-dir."
         )
 
@@ -379,7 +379,7 @@ def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
     if late and match and manifest_key(match) not in job.catalogue.systems:
         raise UserError(f"--match: {preflight.unknown_system(match, job.catalogue)}")
     if late and match in late:
-        raise UserError(f"--match: {match} is itself matched with another system: name another.")
+        raise UserError(f"--match: {match} is itself matched with another system. Name another.")
     if late and preflight.match_target(match, [*job.systems, *job.known_systems(suite)]) is None:
         raise UserError(
             f"{late[0]} is matched with {match or 'a conductor'}, which is not in this run: add "

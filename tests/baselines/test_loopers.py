@@ -104,7 +104,7 @@ def test_a_panel_is_who_is_named_and_never_more_than_eight() -> None:
 REFUSED = {
     "unknown": ("fusion@best", "fusion has no preset 'best'; it has general-high, general-budget."),
     "absent": ("fusion@general-high", f"fusion@general-high needs workers of {OPUS}, ~openai"),
-    "empty": ("fusion@", "behind the @ stands a preset"),
+    "empty": ("fusion@", "the part after @ must be a preset"),
 }
 
 

@@ -272,7 +272,7 @@ def test_systems_are_listed_a_line_each_under_their_kind(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param("self-consistency@0", "whole number from 1 on", id="k"),
+        pytest.param("self-consistency@0", "whole number from 1 to 10,000", id="k"),
         pytest.param("oracle@3", "takes no number", id="no-k"),
         pytest.param("moa", "There is no system 'moa'; known systems:", id="old-name"),
         pytest.param("single:nobody", "nobody", id="worker"),

@@ -224,7 +224,7 @@ THEN = {"practice-integer": "0-A", "practice-code": "0-A"}
 def moved_since(named: str, then: Mapping[str, str] = THEN) -> str:
     now = whole_catalogue().suites
     moves = (f"{name} {old} (now {now[name].version})" for name, old in then.items())
-    return f"{named} learnt from graders that have moved since: {', '.join(moves)}."
+    return f"The training of {named} used other grader versions: {', '.join(moves)}."
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["run", "dry run"])
@@ -234,7 +234,7 @@ def test_the_first_lines_of_a_run_are_not_about_graders_of_a_checkpoint(
     about = replace(Toy().described(), graders=THEN, suites=tuple(THEN), steps=3)
     toy = parrot(tmp_path / "toy", PLAN, Toy(about=about))
     assert podium_run(toy, tmp_path / "logs", "--limit", 1, *more) == 0
-    assert "learnt from graders" not in capsys.readouterr().out
+    assert "grader versions" not in capsys.readouterr().out
 
 
 def test_a_doctor_notes_which_graders_of_a_checkpoint_have_moved(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_checkpoints_that_the_same_graders_rewarded_share_a_sentence(tmp_path: P
 
 def test_graders_that_nobody_wrote_down_are_said_to_be_unknown(tmp_path: Path) -> None:
     name = f"conductor@{learnt(tmp_path / 'old', steps=3)}"
-    said = f"{name} learnt from graders whose versions nobody wrote down."
+    said = f"The training of {name} used unknown grader versions."
     assert moved_graders([name], whole_catalogue()) == [said]
 
 

@@ -242,7 +242,7 @@ def test_impossible_counts_are_unknown_and_told_once_for_each_worker(
     assert left.failing == set()
     assert left.reasons("I1") == {UNBELIEVED: 4}
     said = "".join(capfd.readouterr()).replace("\n", " ")
-    assert said.count("4 calls of olive came back with token counts that cannot be") == 1
+    assert said.count("4 calls of olive came back with impossible token counts") == 1
 
 
 def test_a_cassette_has_neither_what_was_no_reply_nor_counts_that_cannot_be(tmp_path: Path) -> None:

@@ -132,10 +132,20 @@ def test_a_limit_lets_into_a_batch_what_it_can_pay_at_most(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("model", "config", "system", "sentence"),
     [
-        ("openai-api/local/m", "", "single", "podium knows those of openai and anthropic"),
-        ("anthropic/bedrock/m", "", "single", "podium knows those of openai and anthropic"),
+        (
+            "openai-api/local/m",
+            "",
+            "single",
+            "podium supports batches of openai and anthropic only",
+        ),
+        (
+            "anthropic/bedrock/m",
+            "",
+            "single",
+            "podium supports batches of openai and anthropic only",
+        ),
         (CHAT, ", attempt_timeout = 9", "single", "sets attempt_timeout, after which a request"),
-        (CHAT, "", "ab-mcts", "ab-mcts may ask again after each reply"),
+        (CHAT, "", "ab-mcts", "ab-mcts may send another request after each reply"),
     ],
 )
 def test_what_has_no_batches_is_refused_before_anything_is_asked(
@@ -167,5 +177,8 @@ def test_a_dry_run_halves_what_is_likely_and_says_how_long_chains_of_calls_wait(
     paid = sum(row.usd or 0 for row in rows_below(tmp_path / "run"))
     assert likely
     assert Decimal(likely[1]) == round(paid, 4)
-    assert "usd has the discount of batches" in out
-    assert "debate asks 2 times, each after the replies before it: up to 48 h in batches" in err
+    assert "usd includes the batch discount" in out
+    assert (
+        "debate sends 2 rounds of requests, each after the replies to the previous one: up to 48 h "
+        "in batches" in err
+    )

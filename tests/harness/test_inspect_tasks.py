@@ -256,5 +256,5 @@ def test_a_model_that_the_pool_does_not_name_is_not_asked_past_the_ledger(
     (path,) = find_logs([tmp_path / "run"])
     sample = (read_eval_log(path).samples or [])[0]
     assert (sample.limit is not None) == (task == "buying")
-    assert "asks scripted/outsider by itself" in sample.model_dump_json()
+    assert "calls scripted/outsider itself" in sample.model_dump_json()
     assert audit(tmp_path / "run").ok

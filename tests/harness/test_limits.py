@@ -106,7 +106,7 @@ def test_a_training_whose_replies_lie_passes_its_limit_by_the_excess_in_flight(
 
 
 def test_a_training_whose_part_is_less_than_a_call_can_cost_is_refused(tmp_path: Path) -> None:
-    said = r"'olive' can cost \$0.5503, more than the \$0.5000 that each of 10 processes may"
+    said = r"'olive' can cost \$0.5503, more than the \$0.5000 allowed for each of 10 processes"
     with pytest.raises(UserError, match=said):
         trained(tmp_path, ramp(), FIVE, processes=10)
 
@@ -269,13 +269,13 @@ def test_doctor_says_of_each_worker_that_is_asked_one_call_at_a_time_and_why(
     main(["doctor", "--pool", path, "--max-usd", "9"])
     said = [one for one in capsys.readouterr().out.splitlines() if "at a time" in one]
     assert said == [
-        "- note: under --max-usd 'spends' is asked one call at a time: it spends tokens of its "
-        "own, which nothing limits."
+        "- note: under --max-usd 'spends' is asked one call at a time: it uses tokens of its "
+        "own that have no limit."
     ]
     main(["doctor", "--pool", pool_file(tmp_path, "bounded "), "--max-usd", "9"])
     assert (
-        "- note: under --max-usd 'bounded' is asked one call at a time: it has no max_tokens; set "
-        "one in its config to have its calls side by side." in capsys.readouterr().out
+        "- note: under --max-usd 'bounded' is asked one call at a time: it has no max_tokens. Set "
+        "one in its config to allow parallel calls." in capsys.readouterr().out
     )
 
 

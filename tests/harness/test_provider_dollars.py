@@ -123,12 +123,12 @@ def test_they_are_a_column_of_the_exported_ledger(dearer: Left, tmp_path: Path) 
     table = pyarrow.parquet.read_table(path)
     assert table["usd_provider"].to_pylist() == [Decimal("0.0003")] * 3
     said = (table.schema.field("usd_provider").metadata or {})[b"description"]
-    assert said.startswith(b"What the provider itself says")
+    assert said.startswith(b"The cost that the provider itself reports")
 
 
 def test_a_query_shows_them(dearer: Left, capsys: pytest.CaptureFixture[str]) -> None:
     main(["audit", str(dearer.folder), "--query", dearer.rows[0].question])
-    assert "by its provider's own account $0.0003" in capsys.readouterr().out
+    assert "reported by its provider $0.0003" in capsys.readouterr().out
 
 
 def test_a_key_of_ones_own_is_compared_with_what_both_bill(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_query_shows_which_call_bought_a_draw(
     toy_run(log_dir, **ASKED)
     shared = next(row for row in rows_below(log_dir) if row.shared_from)
     assert main(["audit", str(log_dir), "--query", shared.question]) == 0
-    assert f"shared: call {shared.shared_from} bought it" in capsys.readouterr().out
+    assert f"shared: call {shared.shared_from} paid for it" in capsys.readouterr().out
 
 
 def test_the_seconds_of_a_draw_count_for_every_system(log_dir: Path) -> None:

@@ -109,10 +109,12 @@ def test_doctor_names_another_podium_and_no_room(
 ) -> None:
     monkeypatch.chdir(beside)
     assert main(["doctor"]) == 0
-    assert " is imported there instead of podium" not in capsys.readouterr().out
+    assert " shadows the podium package" not in capsys.readouterr().out
     (beside / "podium.py").touch()
     assert main(["doctor"]) == 0
-    assert f"{beside / 'podium.py'} is imported there instead" in capsys.readouterr().out
+    assert (
+        f"{beside / 'podium.py'} shadows the podium package. Rename it." in capsys.readouterr().out
+    )
     (beside / "podium.py").unlink()
 
 

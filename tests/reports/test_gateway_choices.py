@@ -138,8 +138,8 @@ def test_logs_without_a_gateway_are_refused(
         ("qwen-2025-01-02", "a/qwen-2025-01-02"),
         ("qwen", "book 'mine' has no price for it"),
         ("llama-2025-01-02", "a/llama"),
-        ("auto", "the reply does not name its model, so nobody knows the price"),
-        (None, "the reply does not name its model, so nobody knows the price"),
+        ("auto", "the reply does not name its model, so its price is unknown"),
+        (None, "the reply does not name its model, so its price is unknown"),
     ],
 )
 def test_a_price_is_that_of_the_name_or_none(left: Left, served: str | None, known: str) -> None:

@@ -131,7 +131,7 @@ def test_a_training_that_goes_on_from_a_checkpoint_says_whose_graders_have_moved
     describe_checkpoint(training(tmp_path / "run", MOVED), folder, 3, None)
     begin = ("--set", f"model.path={folder}", "--set", "suites.train=8")
     assert main(["train", "practice-cpu-recursive", "--dry-run", *begin]) == 0
-    said = f"conductor@{folder} learnt from graders that have moved since: practice-integer 1000-A"
+    said = f"The training of conductor@{folder} used other grader versions: practice-integer 1000-A"
     assert said in capsys.readouterr().out
 
 
@@ -139,4 +139,4 @@ def test_a_training_from_random_weights_goes_on_from_no_grader(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["train", "practice-cpu", "--dry-run", "--set", "suites.train=8"]) == 0
-    assert "learnt from graders" not in capsys.readouterr().out
+    assert "grader versions" not in capsys.readouterr().out

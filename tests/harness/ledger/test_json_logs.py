@@ -96,7 +96,7 @@ def test_of_a_log_in_both_forms_the_eval_file_is_read(
 @pytest.mark.parametrize("name", ["experiment.json", "MANIFEST.json"])
 def test_json_that_is_no_log_is_refused_by_its_name(runs: tuple[Path, Path], name: str) -> None:
     path = next(runs[1].rglob(name))
-    with pytest.raises(UserError, match=rf"{name} is no \.eval log"):
+    with pytest.raises(UserError, match=rf"{name} is not an \.eval log"):
         find_logs([path])
 
 
@@ -124,7 +124,7 @@ def test_a_log_in_json_larger_than_the_limit_is_not_read(tmp_path: Path) -> None
     path = tmp_path / "2026-01-01T00-00-00_task_id.json"
     path.write_text('{"version": 2, "status": "success", ')
     os.truncate(path, (2 << 30) + 1)  # a file with a hole: it takes no room
-    with pytest.raises(UserError, match="it has 2 GiB, and may have 2 GiB"), open_log(path):
+    with pytest.raises(UserError, match="it has 2 GiB; the maximum is 2 GiB"), open_log(path):
         pass
 
 

@@ -214,7 +214,7 @@ def test_an_exported_file_that_was_changed_is_not_overwritten(logs: Path, tmp_pa
 
 
 def test_tables_are_not_put_where_journals_lie(logs: Path) -> None:
-    with pytest.raises(UserError, match="where journals lie"):
+    with pytest.raises(UserError, match="holds journals"):
         export(logs, logs / "ledger" / "tables", "jsonl")
     assert not (logs / "ledger" / "tables").exists()
 

@@ -93,7 +93,7 @@ FORBIDDEN = [
 
 @pytest.mark.parametrize("query", FORBIDDEN)
 def test_only_one_select_is_run(tables: Path, tmp_path: Path, query: str) -> None:
-    with pytest.raises(UserError, match="Only one SELECT"):
+    with pytest.raises(UserError, match="Write one SELECT statement at a time"):
         ask(tables, query.format(here=tmp_path))
     assert list(tmp_path.iterdir()) == []
 
@@ -177,7 +177,7 @@ def test_a_table_is_aligned_and_has_no_control_character(tables: Path) -> None:
 
 def test_a_long_table_says_how_much_it_leaves_out(tables: Path) -> None:
     lines = list(as_text(ask(tables, "SELECT * FROM range(5)"), limit=2))
-    assert lines[-1] == "(3 more rows; --format csv or json has all)"
+    assert lines[-1] == "(3 more rows; --format csv or json shows all)"
     assert len(lines) == 5
 
 

@@ -180,9 +180,9 @@ def test_each_system_that_sat_a_question_is_a_block(conducted: Path) -> None:
 def test_an_unknown_question_names_near_ones(conducted: Path) -> None:
     with pytest.raises(UserError, match=r"no question 'q9' here \(near: q"):
         details(conducted, QuestionFilter("q9"))
-    with pytest.raises(UserError, match="Nobody was asked"):
+    with pytest.raises(UserError, match="No log here has question"):
         details(conducted, QuestionFilter("q1", "oracle"))
-    with pytest.raises(UserError, match="Nobody was asked"):
+    with pytest.raises(UserError, match="No log here has question"):
         details(conducted, QuestionFilter("q1", epoch=7))
 
 

@@ -215,8 +215,8 @@ def test_kept_texts_are_shown_as_far_as_the_journal_has_their_digests(
     assert main(["audit", str(tmp_path), "--query", trace]) == 0
     said = capsys.readouterr().out
     for word in ("question", "plan", "answer"):
-        assert f"a text is not shown: its {word} is not the one whose digest" in said
-    assert f"a text is not shown: the texts of call {calls[0]['call']} are not those" in said
+        assert f"a text is not shown: its {word} does not match the digest" in said
+    assert f"a text is not shown: the texts of call {calls[0]['call']} do not match" in said
     assert "| The answer is 14." not in said
     assert "| Check it." in said, "what holds is shown"
     assert kept_texts(queries[other]).refused == []

@@ -74,7 +74,7 @@ def test_the_pool_file_wins_over_its_book_and_says_so(
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     pool = mine(tmp_path, OWN, 'prices = "list-2026-11-27"', "openai/gpt-5-2025-08-07")
     assert main(["doctor", "--pool", pool]) == 0
-    assert "note: 'sage' is priced by" not in capsys.readouterr().out  # the same figures
+    assert "note: 'sage' has its own price" not in capsys.readouterr().out  # the same figures
     pool = mine(
         tmp_path,
         "{ input = 2, output = 3 }",
@@ -83,7 +83,10 @@ def test_the_pool_file_wins_over_its_book_and_says_so(
     )
     assert main(["doctor", "--pool", pool]) == 0
     said = capsys.readouterr().out
-    assert "note: 'sage' is priced by the pool file, 2 and 3 per million tokens in and out;" in said
+    assert (
+        "note: 'sage' has its own price in the pool file: 2 and 3 dollars per million tokens in "
+        "and out." in said
+    )
     assert main(["workers", "--pool", pool, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["workers"]
     assert row["usd_1000_in_1000_out"] == "0.005"

@@ -44,7 +44,10 @@ def test_until_something_is_answered_the_pool_may_change(
     assert run(tmp_path, tokens=200, price="12.5") == 0
     folder = str(tmp_path / "run")
     aside = tmp_path / "run.unanswered-1"
-    assert f"nothing was answered yet: {tmp_path / 'run'} begins anew" in capsys.readouterr().out
+    assert (
+        f"before any question was answered: {tmp_path / 'run'} starts again"
+        in capsys.readouterr().out
+    )
     assert (aside / "MANIFEST.json").read_bytes() == before
     assert main(["manifest", "verify", str(aside)]) == 0
     assert main(["audit", folder]) == 0, capsys.readouterr().out

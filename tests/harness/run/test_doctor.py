@@ -77,7 +77,7 @@ def test_all_that_speaks_against_a_run_is_said_at_once(
         "There is no system 'conductr'",
         "conductor was trained for the 8 workers",
         "OPENROUTER_API_KEY",
-        "router-knn must learn before it can sit 'gpqa-diamond'",
+        "router-knn must be trained before it runs on 'gpqa-diamond'",
         "'cellar'; known",
     ):
         assert any(said in one for one in found), said

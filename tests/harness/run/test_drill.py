@@ -55,22 +55,24 @@ def test_a_drill_of_the_papers_pool_names_what_is_wrong_with_each_worker_and_wha
         Path(pool).write_text(text.replace("list-2026-11-30", "list-2026-11-21"))
         assert main(["doctor", "--pool", pool, "--drill", "--yes"]) == 1
     said = capsys.readouterr()
-    assert "A drill puts one question to 8 models: at most $0.00" in said.err
+    assert "A drill sends one question to 8 models: at most $0.00" in said.err
     found = said.out.splitlines()
     (facts,) = [line for line in found if line.startswith("Drill: ")]
     assert facts.startswith("Drill: 8 models asked once, $0.0000")
-    assert facts.endswith("spent; and by gemma-3-27b (at most $0.000027).")
+    assert facts.endswith("spent; unknown cost: gemma-3-27b (at most $0.000027).")
     for worker, why in {
         "claude-sonnet-4.6": "its id ended on 2026-06-15; name another model. (Error code: 404",
-        "gpt-5": "refuses its reasoning settings (reasoning_effort = minimal): change them",
-        "r1-distill-qwen-32b": "refuses its key: set the right one.",
-        "gemma-3-27b": "tells no usage that can be read",
+        "gpt-5": "rejects its reasoning settings (reasoning_effort = minimal). Change them",
+        "r1-distill-qwen-32b": "rejects the API key. Set a valid key.",
+        "gemma-3-27b": "reports no readable token usage",
         "conductor": "its id is unknown to its provider, or ended; name another model.",
     }.items():
         (line,) = [one for one in found if one.startswith(f"- Worker '{worker}' ")]
         assert why in line
     assert key("r1-distill") not in said.out
-    assert "- note: gemini-2.5-pro tells a total of 13 tokens, and parts of 6" in said.out
+    assert (
+        "- note: gemini-2.5-pro reports a total of 13 tokens, but the parts add up to 6" in said.out
+    )
     assert found[-1] == "Pool 'paper-constrained' (live): 5 to fix."
     asked = [line.model for line in server.bill.lines]
     assert len(asked) == 8
@@ -106,19 +108,19 @@ def unanswered(server: Server, folder: Path, act: str) -> str:
     )
     assert found.at_most is not None
     assert (found.usd is None) == (act in ("stalled", "dropped"))
-    open_ = f"; and by olive (at most ${found.at_most:.6f})." if found.usd is None else "."
+    open_ = f"; unknown cost: olive (at most ${found.at_most:.6f})." if found.usd is None else "."
     assert drill_total(drilled) == f"Drill: 1 model asked once, $0.000000 spent{open_}"
     return found.problems[0]
 
 
 FAILURES = {
-    "stalled": (stalling(), "has given no answer in 0.5 seconds: try again"),
-    "dropped": (dropping(), "could not be asked: see what it says."),
-    "quota": (rate_limited(), "is over its rate or its quota"),
-    "region": (failing(403), "refuses this key, or this part of the world"),
+    "stalled": (stalling(), "did not answer in 0.5 seconds. Try again"),
+    "dropped": (dropping(), "failed. Read the provider's message."),
+    "quota": (rate_limited(), "is over its rate limit or quota"),
+    "region": (failing(403), "rejects this key or this region"),
     "credit": (failing(402), "has no credit left"),
-    "order": (failing(503), "is out of order, with status 503"),
-    "settings": (refusing("temperature is not supported"), "refuses its settings: change them"),
+    "order": (failing(503), "fails with status 503"),
+    "settings": (refusing("temperature is not supported"), "rejects its settings. Change them"),
 }
 
 
@@ -164,7 +166,7 @@ def test_a_terminal_is_shown_the_price_and_asked(
 
 
 REFUSED = {
-    "rehearsal": (["--pool", "rehearsal", "--drill", "--yes"], "is labelled 'rehearsal': name a"),
+    "rehearsal": (["--pool", "rehearsal", "--drill", "--yes"], "is labelled 'rehearsal'. Name a"),
     "yes": (["--pool", "rehearsal", "--yes"], "add --drill, or leave it out"),
     "keys": (["--pool", "openrouter", "--drill", "--yes"], "No worker of pool 'openrouter' can"),
 }

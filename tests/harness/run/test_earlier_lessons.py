@@ -104,7 +104,7 @@ def test_a_run_that_asked_by_itself_takes_nothing_over(
     assert begun(folder, workers="sage abacus") == 0
     more = ("--profile", str(earlier), "--system", "router-knn")
     assert begun(folder, *more, workers="sage abacus") == 2
-    assert "has asked its own train questions already" in capsys.readouterr().err
+    assert "has already asked its own train questions" in capsys.readouterr().err
 
 
 def test_verdicts_of_an_older_grader_are_refused(tmp_path: Path) -> None:

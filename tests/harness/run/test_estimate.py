@@ -112,7 +112,7 @@ def test_a_first_dry_run_goes_by_the_plan_and_the_limits(tmp_path: Path) -> None
     assert one.basis == "its plan; no past call of ada"
     assert estimate_text(found).splitlines()[1].split()[2:7] == ["12", "12", "-", "-", "-"]
     enough = one.most.usd.quantize(Decimal("0.01"), rounding="ROUND_UP")
-    assert f"--max-usd {enough} would be enough but for HTTP retries." in estimate_text(found)
+    assert f"--max-usd {enough} would be enough without HTTP retries." in estimate_text(found)
     assert not log_dir.exists()
     assert calls(log_dir) == []
 

@@ -137,7 +137,7 @@ def test_an_exam_without_a_train_split_is_refused_until_another_one_teaches(
     log_dir = tmp_path / "run"
     toy_pool(log_dir)
     exam = Toy(splits=("eval",))
-    with pytest.raises(UserError, match=r"template-router must learn .* --train-on SUITE"):
+    with pytest.raises(UserError, match=r"template-router must be trained .* --train-on SUITE"):
         toy_run(log_dir, exam, systems=ROUTER)
     assert not log_dir.exists()
     settings = {"more": (Other(),), "train_on": ("other",), "train_calls": 8, "limit": 2}
@@ -157,7 +157,9 @@ def test_a_question_of_the_exam_teaches_nothing_under_another_id(tmp_path: Path)
     assert asked == {"ada eval-0": 1, "ada eval-1": 1} | {
         f"{worker} train-{n}": 1 for worker in ("ada", "bob") for n in range(5, 12)
     }
-    with pytest.raises(UserError, match=r"Every train question of 'other' is asked"):
+    with pytest.raises(
+        UserError, match=r"Every train question of 'other' is also a question of this run"
+    ):
         toy_run(tmp_path / "run", exam, systems=ROUTER, **{**settings, "more": (Other(copied=12),)})
 
 
@@ -165,18 +167,18 @@ def test_a_question_of_the_exam_teaches_nothing_under_another_id(tmp_path: Path)
     ("changes", "reason"),
     [
         ({"systems": ("best-single@3",)}, "best-single takes no number"),
-        ({"systems": ("self-consistency@x",)}, "a whole number from 1 on, at most 10,000, as in"),
-        ({"systems": ("self-consistency@0",)}, "a whole number from 1 on"),
-        ({"systems": ("self-consistency@",)}, "a whole number from 1 on"),
+        ({"systems": ("self-consistency@x",)}, "a whole number from 1 to 10,000, as in"),
+        ({"systems": ("self-consistency@0",)}, "a whole number from 1 to 10,000"),
+        ({"systems": ("self-consistency@",)}, "a whole number from 1 to 10,000"),
         ({"systems": ("compute-matched-usd",)}, "not in this run: add --system conductor-prompted"),
         (
             {"systems": ("compute-matched-usd",), "match": "moa-lite"},
             "matched with moa-lite, which is not in this run: add --system moa-lite",
         ),
-        ({"systems": ROUTER, "train_calls": 1}, "--train-calls 1 does not ask each of 2 workers"),
+        ({"systems": ROUTER, "train_calls": 1}, "--train-calls 1 is too low: each of 2 workers"),
         ({"systems": ROUTER, "train_calls": -1}, "--train-calls must be at least 1"),
         ({"systems": ROUTER, "train_on": ("olympus",)}, "There is no suite 'olympus'"),
-        ({"systems": ROUTER, "split": "train"}, "template-router must learn before"),
+        ({"systems": ROUTER, "split": "train"}, "template-router must be trained before"),
     ],
 )
 def test_what_cannot_learn_or_be_matched_is_refused_before_anything_is_asked(

@@ -87,7 +87,7 @@ def test_every_suite_with_several_prompts_is_an_inspect_task_that_takes_one() ->
 def test_suites_without_the_paper_s_words_are_named_in_one_sentence() -> None:
     both = [Toy(), PromptedToy()]
     assert unknown_prompt_note(both, None) == unknown_prompt_note(both, "official") == ""
-    said = "No paper prompt is known for toy: asked with the official one."
+    said = "No paper prompt is known for toy. The official one is used."
     assert unknown_prompt_note(both[:1], "paper") == said
     assert unknown_prompt_note(both[1:], "paper") == ""
 

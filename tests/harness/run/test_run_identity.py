@@ -160,7 +160,7 @@ def test_after_a_new_scorer_has_graded_all_the_run_can_be_resumed(tmp_path: Path
     [
         pytest.param(
             "run --suite aime25 --system moa-lite --log-dir",
-            "a replayed reply never stands in for another request",
+            "a replayed reply is never used for another request",
             id="other-system",
         ),
         pytest.param(

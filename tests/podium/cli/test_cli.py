@@ -63,7 +63,7 @@ def test_recorded_replies_refuse_systems_they_cannot_serve(
 ) -> None:
     words = ["run", "--suite", "aime25", "--pool", recorded_aime25, "--log-dir", tmp_path / "run"]
     said = complaint(capsys, *words, "--system", "moa-lite")
-    assert "a replayed reply never stands in for another request" in said
+    assert "a replayed reply is never used for another request" in said
     said = complaint(capsys, *words, "--system", "single", "--epochs", "2")
     assert "--epochs 2 is more than was recorded" in said
     assert not (tmp_path / "run").exists()
@@ -122,7 +122,7 @@ def test_a_pool_without_prices_is_told_to_name_a_book_that_has_some(
 ) -> None:
     assert main(["doctor", "--pool", str(live_pool(tmp_path, "openai/gpt-5", "none"))]) == 1
     said = capsys.readouterr().out
-    assert "has no price: book 'none' states none, so name another book at `prices`" in said
+    assert "has no price: book 'none' has no prices, so set `prices` to another book" in said
     assert "add 'openai/gpt-5'" not in said
 
 

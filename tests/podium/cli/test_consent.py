@@ -75,7 +75,7 @@ def test_a_live_run_without_systems_is_refused_and_says_which_to_ask_for(
         assert ran(tmp_path, server, "--yes") == 2
         assert server.bill.lines == []
     said = capsys.readouterr().err
-    assert "Pool 'pool' is live, so name the systems that may ask it: --system single," in said
+    assert "Pool 'pool' is live, so name the systems that run on it: --system single," in said
     assert "(all, contestants, routers, controls, frameworks)" in said
 
 

@@ -96,12 +96,12 @@ BAD = {
         "tokens=9000",
         "--system",
         "conductor-prompted",
-    ): "'conductor' needs max_tokens for tokens=9000",
+    ): "'conductor' needs max_tokens so that tokens=9000 can be enforced",
     (
         "usd=0.01",
         "--pool",
         "{tmp}/unpriced.toml",
-    ): "'sage' needs max_tokens and a price for usd=0.01",
+    ): "'sage' needs max_tokens and a price so that usd=0.01 can be enforced",
     ("calls=3", "--system", "oracle"): "No system can answer within calls=3. oracle: it cannot",
 }
 
@@ -129,4 +129,4 @@ def test_a_run_keeps_its_budget(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main([*words, "--equal", "calls=5"]) == 2
     assert "its equal budget is 'calls=3', not 'calls=5'" in capsys.readouterr().err
     assert main([*words, "--equal", "calls=3,5"]) == 2
-    assert "holds a run of one size: name another --log-dir" in capsys.readouterr().err
+    assert "holds a run of one size. Name another --log-dir" in capsys.readouterr().err

@@ -64,7 +64,7 @@ def test_flags_make_a_pool_that_is_drilled_and_can_be_run(
         words = said.out.partition("at no cost: podium ")[2].split()
         assert copy_context().run(main, words) == 0
         assert len(server.bill.lines) == 3
-    assert "A drill puts one question to 3 models: at most $0.00" in said.err
+    assert "A drill sends one question to 3 models: at most $0.00" in said.err
     assert "mine.toml is written, with 2 workers; it holds no key.\n" in said.out
     assert "Pool 'mine' (live): ready.\n" in said.out
     assert KEY not in Path("mine.toml").read_text()

@@ -63,7 +63,7 @@ def test_options_are_recorded_counted_shown_and_kept(
     assert "moa-3: layers=3, proposers=['abacus', 'sage']" in report_of([run]).rows[0].notes
     capsys.readouterr()
     assert asked(run, "moa-3", "-S", "layers=2") == 2
-    assert "holds moa-3 with layers=3, not 2: leave -S layers out" in capsys.readouterr().err
+    assert "holds moa-3 with layers=3, not 2. Leave -S layers out" in capsys.readouterr().err
     assert asked(run, "moa-3") == 0
     assert len(find_logs([run])) == 1
 

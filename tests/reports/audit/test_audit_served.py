@@ -39,7 +39,9 @@ def test_texts_that_were_kept_are_held_against_the_journal(tmp_path: Path) -> No
     path = texts_path(journal)
     path.write_text(path.read_text().replace("sum of 4", "sum of 5"))
     assert failing(tmp_path) == {"I15"}
-    assert f"sample {trace_of(1)} epoch 1: its question is not" in said(audit(tmp_path), "I15")
+    assert f"sample {trace_of(1)} epoch 1: its question does not match" in said(
+        audit(tmp_path), "I15"
+    )
     path.write_text(path.read_text().replace(trace_of(1), trace_of(7)))
     assert "no journal has the request" in said(audit(tmp_path), "I15")
 

@@ -201,5 +201,5 @@ def test_the_command_names_the_files_that_no_manifest_covers(
 def test_a_file_that_is_no_manifest_is_refused_in_a_sentence(home: Path) -> None:
     for content in (b"", b"[]", b'{"files": 3}', b'{"files": [{"samples": 3}]}', b"\xff"):
         (home / FILE).write_bytes(content)
-        with pytest.raises(UserError, match=r"MANIFEST\.json is no manifest"):
+        with pytest.raises(UserError, match=r"MANIFEST\.json is not a manifest"):
             read_manifest(home / FILE)

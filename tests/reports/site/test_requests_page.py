@@ -99,4 +99,6 @@ def test_a_report_of_what_was_served_says_what_to_use(
 ) -> None:
     assert main(["report", str(log_dir)]) == 2
     said = capsys.readouterr().err
-    assert "`podium view` shows it, and `podium audit` checks it." in " ".join(said.split())
+    assert "Use `podium view` to show them, or `podium audit` to check them." in " ".join(
+        said.split()
+    )
