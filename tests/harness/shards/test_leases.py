@@ -320,7 +320,7 @@ def test_a_run_stops_below_its_limit_and_ends_with_a_larger_one(
 ) -> None:
     log_dir, cut = tmp_path / "run", ("--shards", "3", "--max-usd")
     assert ran(log_dir, WORDS, *cut, "0.034") == 1
-    assert "leaves of all shards is less than the next call" in capsys.readouterr().err
+    assert "for all shards is less than the next call" in capsys.readouterr().err
     assert 0 < assigned(log_dir) <= Decimal("0.034")
     assert 0 < answered(log_dir).total() < 8
     assert ran(log_dir, WORDS, *cut, "2") == 0

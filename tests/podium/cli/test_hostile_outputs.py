@@ -37,10 +37,10 @@ def link(to: str) -> Callable[[Path], None]:
 
 
 PLACES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "pipe": (pipe, "is no regular file"),
-    "zero": (link("/dev/zero"), "is no regular file"),
-    "full": (link("/dev/full"), "is no regular file"),
-    "null": (link("/dev/null"), "is no regular file"),
+    "pipe": (pipe, "is not a regular file"),
+    "zero": (link("/dev/zero"), "is not a regular file"),
+    "full": (link("/dev/full"), "is not a regular file"),
+    "null": (link("/dev/null"), "is not a regular file"),
     "loop": (link("x.json"), "Too many levels of symbolic links"),
     "nothing": (link("nowhere"), "is a link to nothing"),
     "folder": (Path.mkdir, "is a directory"),
@@ -106,8 +106,8 @@ def test_what_is_no_file_is_refused_before_anything_is_read(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("/dev/zero", "is no regular file"),
-        ("/dev/full", "is no regular file"),
+        ("/dev/zero", "is not a regular file"),
+        ("/dev/full", "is not a regular file"),
         ("x" * 300, "no place for a file"),
         ("a\0b", "is no name of a file"),
         ("\ud800", "is no name of a file"),
@@ -163,7 +163,7 @@ def test_the_origin_of_verdicts_is_no_pipe_either(
 ) -> None:
     os.mkfifo(tmp_path / "x.json.meta.json")
     words = [*COMMANDS["grade"].format(d=tmp_path).split(), str(tmp_path / "x.json")]
-    assert "x.json.meta.json is no regular file" in refusal(words, capsys)
+    assert "x.json.meta.json is not a regular file" in refusal(words, capsys)
 
 
 @pytest.mark.parametrize("put", [pipe, link("other")], ids=["pipe", "link"])
