@@ -32,7 +32,7 @@ from podium.harness.records import CONDUCTOR, GRADER
 POOLS = Path(__file__).parent / "pools"
 Label = Literal["live", "recorded", "rehearsal"]  # the source of replies, also once recorded
 ONLY: Mapping[Label, str] = {
-    "rehearsal": "`rehearsal/` workers, or `recorded/` replies of theirs",
+    "rehearsal": "`rehearsal/` workers, or their `recorded/` replies",
     "recorded": "`recorded/` workers",
     "live": "workers of real providers",
 }

@@ -110,7 +110,7 @@ def free_place(out: Path) -> Path:
     """Return the file to write; UserError if it exists, or cannot be written."""
     refuse_unwritable(out, "--out")
     if (out / NAME).exists() or (out / NAME).is_symlink():
-        raise UserError(f"{out / NAME} is there already: give another --out.")
+        raise UserError(f"{out / NAME} already exists: give another --out.")
     return out / NAME
 
 

@@ -137,7 +137,7 @@ def _by_kind(old: Mapping[str, Price], new: Mapping[str, Price]) -> dict[str, di
             changes[ADDED][ref] = ""
         elif now is None and was is not None:
             day = ended_day(ref)
-            changes["ended"][ref] = f"on {day}" if day else "the source has it no more"
+            changes["ended"][ref] = f"on {day}" if day else "the source no longer has it"
         elif was and now and (kind := _direction(was, now)):
             changes[kind][ref] = f"{in_and_out(was)} -> {in_and_out(now)}"
     return changes

@@ -30,7 +30,10 @@ def test_verdicts_are_kept_as_they_came_when_there_is_no_room_to_order_them(
         verdicts.add(verdict(2))
         verdicts.add(verdict(1))
         scratch.symlink_to(FULL)
-        refused = r"out\.jsonl\.new cannot be written \(Too many levels of symbolic links\).*Free some space"
+        refused = (
+            r"out\.jsonl\.new cannot be written \(Too many levels of symbolic links\)"
+            ".*Free some space"
+        )
         with pytest.raises(UserError, match=refused):  # a link is never followed
             verdicts.put_in_order()
     assert lines(out) == [2, 1]

@@ -196,7 +196,9 @@ def test_a_journal_of_leases_that_was_changed_is_refused(tmp_path: Path, line: b
     open_book(tmp_path, LIMITS).journal.close()
     with (tmp_path / FILE).open("ab") as file:
         file.write(line + b"\n")
-    with pytest.raises(UserError, match="line 2 is not as it was written: put the file back"):
+    with pytest.raises(
+        UserError, match="line 2 was changed after it was written: restore the file"
+    ):
         open_book(tmp_path, LIMITS)
 
 
