@@ -42,7 +42,7 @@ UNITS = {
 }
 """The package's units and our names of them. No book has prices of searches or other media."""
 
-ODD = "prices do not follow one factor, so the entry has none"
+ODD = "prices are no one factor, so it has none"
 """Ends the note on a service whose rates a book cannot state, as it has one factor."""
 BESIDE = ("output_citation_mtok", "input_text_messages_kcount", "input_mchars")
 """Units that a call with text alone is billed for, beside tokens."""
