@@ -79,8 +79,8 @@ class ShardLimits(Lease, Turns, Protocol):
 
 A_RUN = LimitName(
     "--max-usd",
-    "; run the same command with a larger --max-usd to continue, finished questions are not asked "
-    "again.",
+    "; to continue, run the same command with a larger --max-usd: finished questions are not "
+    "asked again.",
     "; finished questions are not asked again.",
 )
 A_QUESTION = LimitName(
@@ -153,9 +153,10 @@ class Spend:
             return
         passed.add(price_ref)
         if any(meter.limit is not None for meter in self.above or (self,)):
-            text = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${bound:.4f} that its"
-            then = "request could: its calls go one at a time from here on, for the limit's sake."
-            getLogger(__name__).warning("%s %s", text, then)
+            text = f"A reply of {price_ref} cost ${usd:.4f}, more than the maximum of"
+            bounded = f"${bound:.4f} that was calculated for its request."
+            then = "From now on, its calls run one at a time, so that the limit holds."
+            getLogger(__name__).warning("%s %s %s", text, bounded, then)
 
     def begin_together(self, price_ref: str, bound: Decimal) -> None:
         """Let the first calls of a price start together within their bounds: they are one batch."""

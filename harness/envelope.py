@@ -89,7 +89,7 @@ def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
     is_whole = unit in ("calls", "tokens")
     if limits[0] <= 0 or (is_whole and any(limit % 1 for limit in limits)):
         kind = "whole numbers of at least 1" if is_whole else "more than 0"
-        raise UserError(f"The sizes of an equal budget in {unit} are {kind}, not {sizes}.")
+        raise UserError(f"The sizes of an equal budget in {unit} must be {kind}, not {sizes}.")
     return tuple(EqualBudget(cast(Unit, unit), limit) for limit in limits)
 
 

@@ -425,7 +425,7 @@ def refuse_no_file(out: Path, fix: str) -> None:
         mode = out.stat().st_mode
     except FileNotFoundError:
         if out.is_symlink():
-            raise UserError(f"{out} is a link to nothing; {fix}.") from None
+            raise UserError(f"{out} is a link to a missing file; {fix}.") from None
         return
     except (OSError, ValueError) as error:  # a loop of links, a name that is too long, or none
         reason = error.strerror if isinstance(error, OSError) else first_line(error)
@@ -440,7 +440,7 @@ def refuse_unwritable(out: Path, option: str) -> None:
     """Raise UserError if no directory can be made or written to; nothing is left behind."""
     for link in (path for path in (out, *out.absolute().parents) if path.is_symlink()):
         if not link.exists():  # a loop of links does not exist, either
-            raise UserError(f"{link} is a link to nothing; name another {option}.")
+            raise UserError(f"{link} is a link to a missing file; name another {option}.")
     place = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not place.is_dir():
         raise UserError(f"{place} is not a directory; name another {option}.")

@@ -64,7 +64,7 @@ class Matrix:
         shape = (len(self.questions), len(self.workers))
         for column, values in (("score", self.scores), ("usd", self.usd), ("tok", self.tokens_out)):
             if values.shape != shape:
-                raise UserError(f"{self.name}: {column} is {values.shape}, not {shape}.")
+                raise UserError(f"{self.name}: {column} has the shape {values.shape}, not {shape}.")
         scores = self.scores[~np.isnan(self.scores)]
         if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
             raise UserError(f"{self.name}: scores must be between 0 and 1, not {scores.max():g}.")
@@ -275,7 +275,10 @@ def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
 def _refuse_different(alone: Sequence[SystemRun]) -> None:
     labels = sorted({system_run.facts.label for system_run in alone})
     if len(labels) > 1:
-        raise UserError(f"These logs are {' and '.join(labels)}: name one directory at a time.")
+        raise UserError(
+            f"These logs have different labels, {' and '.join(labels)}: name one "
+            "directory at a time."
+        )
     versions: dict[str, str] = {}
     for facts in (system_run.facts for system_run in alone):
         version = f"{facts.suite_version} {facts.data_revision} {facts.prompt}"

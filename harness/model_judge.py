@@ -198,8 +198,8 @@ def _refuse_another_grader(log: EvalLog, suite: Suite[Any], box: OpenBox | None)
     ):
         if old is not None and old != new:
             raise UserError(
-                f"{path.name} was graded in {kind} {old}, not {new}: name that one, or grade the "
-                "whole log again with --all."
+                f"{path.name} was graded in {kind} {old}, not {new}: use the same one, or grade "
+                "the whole log again with --all."
             )
 
 

@@ -149,15 +149,15 @@ class TaskSuite:
         task = taught._task  # made once, for all below; its own errors pass through
         try:
             if task.sandbox or any(sample.sandbox for sample in task.dataset):
-                raise UserError("It has a sandbox of Inspect's, and a single reply has none.")
+                raise UserError("It uses an Inspect sandbox, and a single reply has none.")
             question = taught.load()[0]
             asked_of(task, taught._samples[question.id])
             taught.grade(question, "")
         except Exception as error:
             prefix = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
             raise UserError(
-                f"{self.name} cannot grade a single reply: `podium run --suite {self.name}` plays "
-                f"it. {prefix}{first_line(error)}"
+                f"{self.name} cannot grade a single reply: use `podium run --suite {self.name}`. "
+                f"{prefix}{first_line(error)}"
             ) from error
         return taught
 

@@ -50,8 +50,8 @@ def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
         update = updates.UpdatePrices(url=address).fetch()
     except Exception as error:  # the package's errors of HTTP, JSON or a schema
         raise UserError(
-            f"{address} gave no prices ({first_line(error)}): try again, or leave --fetch out for "
-            f"those of {PACKAGE} {source.version} as installed."
+            f"{address} gave no prices ({first_line(error)}): try again, or leave --fetch out to "
+            f"use those of the installed {PACKAGE} {source.version}."
         ) from error
     return PriceSource(
         update.providers, f"{source.version}, data fetched", newest_day(update.providers, today)

@@ -378,7 +378,7 @@ def _status_error(code: int, body: bytes) -> PodiumError:
     except ValueError:
         read = {}
     answer = cast(dict[str, Any], read) if isinstance(read, dict) else {}
-    sentence = str(answer.get("error") or f"it answered with status {code}.")
+    sentence = str(answer.get("error") or f"it returned status {code}.")
     if answer.get("kind") == MASKED:
         return TooManyMasked(sentence)
     return ServiceRefusal(sentence) if 400 <= code < 500 else _Unreachable(sentence)

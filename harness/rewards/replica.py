@@ -87,7 +87,7 @@ class _Replica:
             grading = make(self._open_grader)
             grading.open()
         except (EOFError, OSError) as error:
-            raise UserError(f"Replica {self.number} ended before it could serve.") from error
+            raise UserError(f"Replica {self.number} ended before it was ready.") from error
         self.grading = grading
 
     def stop(self) -> None:

@@ -486,7 +486,7 @@ class Reward:
     def _asked(self, item: RewardItem) -> Question:
         if item.suite not in self._suites:
             names = ", ".join(sorted(self._suites))
-            raise UserError(f"There is no suite {item.suite!r} to reward; there are: {names}.")
+            raise UserError(f"There is no suite {item.suite!r} in this reward; it has: {names}.")
         question = self._questions[item.suite].get(item.question)
         if question is None or item.epoch < 1:
             subject = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"

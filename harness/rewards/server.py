@@ -369,7 +369,7 @@ def _read_routes(service: RewardService) -> list[Route]:
         split = service.split(request.query_params.get("suite"))
         name = split.suite.name
         if not split.suite.publishable:
-            message = f"Suite {name!r} does not allow its questions to be passed on."
+            message = f"Suite {name!r} does not allow sharing its questions."
             return error_reply(403, message, "not_publishable")
         rows = [  # the policy's prompt, and the label to send back
             {"label": f"{name}/{id}", "suite": name, "question": id, "messages": service.shown(q)}

@@ -125,7 +125,9 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
     if sharding.launcher != "local":
         {"slurm": refuse_no_slurm, "ray": refuse_no_ray}[sharding.launcher](sharding.address)
     elif sharding.address is not None:
-        raise UserError("--address goes with --launcher slurm or ray: add it, or leave it out.")
+        raise UserError(
+            "--address needs --launcher slurm or ray: add one of them, or leave --address out."
+        )
     if request.display not in ("line", "none"):
         raise UserError(
             f"--display {request.display} shows one process, and a run with --shards has several: "

@@ -36,8 +36,11 @@ REFUSED = [
     (("--suite", "practice-integer", "--box", "no-such"), "no-such"),
     (("--suite", "practice-integer", "--pool", "no-such"), "no-such"),
     (("--suite", "practice-integer", "--pool", "recorded-aime25"), "recorded"),
-    (("--suite", "practice-integer", "--max-usd", "1"), "--max-usd goes with --pool"),
-    (("--suite", "practice-integer", "--values", "paper"), "--values paper goes with --pool"),
+    (("--suite", "practice-integer", "--max-usd", "1"), "add --pool, or leave --max-usd out"),
+    (
+        ("--suite", "practice-integer", "--values", "paper"),
+        "add --pool, or leave --values paper out",
+    ),
     (("--suite", "practice-integer", "--timeout", "0"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--timeout", "nan"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--max-masked", "1.5"), "a share from 0 to 1"),

@@ -43,6 +43,6 @@ def test_where_there_is_no_slurm_a_sentence_says_so(
     assert "found no working sbatch: start the run where" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     assert ran(tmp_path / "run", WORDS, "--shards", "2", "--address", "here") == 2
-    assert "--address goes with --launcher slurm or ray" in capsys.readouterr().err
+    assert "--address needs --launcher slurm or ray" in capsys.readouterr().err
     assert ran(tmp_path / "run", WORDS, "--address", "here") == 2
     assert "--address goes with --shards N" in capsys.readouterr().err

@@ -42,7 +42,7 @@ PLACES: dict[str, tuple[Callable[[Path], None], str]] = {
     "full": (link("/dev/full"), "is not a regular file"),
     "null": (link("/dev/null"), "is not a regular file"),
     "loop": (link("x.json"), "Too many levels of symbolic links"),
-    "nothing": (link("nowhere"), "is a link to nothing"),
+    "nothing": (link("nowhere"), "is a link to a missing file"),
     "folder": (Path.mkdir, "is a directory"),
 }
 
@@ -154,7 +154,7 @@ def test_a_loop_of_links_is_refused_in_a_sentence_by_every_option(
 def test_a_folder_that_is_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").symlink_to("nowhere")
     for out in (tmp_path / "x", tmp_path / "x" / "inside"):
-        with pytest.raises(UserError, match="is a link to nothing; name another --out"):
+        with pytest.raises(UserError, match="is a link to a missing file; name another --out"):
             refuse_unwritable(out, "--out")
 
 
