@@ -90,7 +90,7 @@ class WorkerSpec(BaseModel):
         if refusal := code_refusal(self.args):
             raise _Misplaced(f"args.{refusal[1]}", ("args", *refusal[0]))
         if self.not_auditable and self.price:
-            raise _Misplaced("a worker that is not_auditable has no price", ("price",))
+            raise _Misplaced("a worker with not_auditable must not have a price", ("price",))
         try:
             self.own_price("")
         except BadEntry as error:
