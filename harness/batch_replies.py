@@ -70,7 +70,7 @@ WITHOUT_TEXT = ("max_tokens", "model_length", "content_filter")
 """How a reply may end before it has any text."""
 UNDONE = ("failed", "cancelled", "queued", "in_progress")
 """The status of a Responses body that holds no reply."""
-TOOLS = "calls tools, and a cassette can replay texts only"
+TOOLS = "calls tools, and a cassette can replay text only"
 
 
 class BatchRow(BaseModel):
@@ -107,7 +107,8 @@ class BatchRequest(BatchRow):
         texts_only = all(piece.type == "text" for contents in lists for piece in contents)
         if self.body.get("tools") or not texts_only:
             raise UserError(
-                f"{place}: its body has tools or more than texts; a cassette can replay texts only."
+                f"{place}: its body has tools or content that is not text; a cassette can replay "
+                "text only."
             )
         return messages
 
@@ -119,7 +120,7 @@ class BatchRequest(BatchRow):
         try:
             messages: list[ChatMessage] = anyio.run(cast(Any, convert), turns)
         except Exception as error:  # any error of their client's objects
-            raise UserError(f"{place} is not what this url takes.") from error
+            raise UserError(f"{place} is not a valid request for this url.") from error
         if self.endpoint == "responses" and body.get("instructions"):
             messages.insert(0, ChatMessageSystem(content=str(body["instructions"])))
         return messages
@@ -184,7 +185,7 @@ def _text_of_part(piece: object) -> str | None:
     if isinstance(piece, str):
         return piece
     if not isinstance(piece, Mapping):
-        raise ValueError("a part of it is no object")
+        raise ValueError("a part of it is not an object")
     fields = cast(Json, piece)
     kind = fields.get("type", "text")
     if kind not in ("text", "output_text", "refusal"):
@@ -346,7 +347,7 @@ class BatchSummary(RecordSummary):
         if self.broken_off:
             replies = "replies" if len(self.broken_off) > 1 else "reply"
             lines.append(
-                f"Recorded: {len(self.broken_off):,} {replies} that a failure may have cut."
+                f"Recorded: {len(self.broken_off):,} {replies} that a failure may have cut short."
             )
             lines += _listed(self.broken_off)
         return "\n".join(lines)
@@ -430,7 +431,7 @@ def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
             twice = request.custom_id in requests
             requests[request.custom_id] = None
             if twice:  # which of them was answered is unknown
-                raise UserError(f"{place}: its custom_id stands in an earlier line, too.")
+                raise UserError(f"{place}: an earlier line has the same custom_id.")
             digest = request_digest(request.conversation(place))
             requests[request.custom_id] = _Asked(request, digest)
         except UserError as error:
@@ -463,7 +464,10 @@ class _Batch:
             result = _row(BatchResult, line, place)
             self.waiting.discard(result.custom_id)
             if result.custom_id not in self.asked or result.custom_id in self.answered:
-                raise UserError(f"{place}: {self.requests} has no such custom_id, or none more.")
+                raise UserError(
+                    f"{place}: {self.requests} does not have this custom_id, or an "
+                    "earlier result used it."
+                )
             if request := self.asked[result.custom_id]:  # else the request is named already
                 self._add_replies(request, result, place)
         except UserError as error:

@@ -77,7 +77,7 @@ class KeptBatches(Batcher[Any, Any]):
                 continue
             name, row.custom_id = batch
             if name not in self._inflight_batches:
-                log_batch(f"Waiting for batch {name}, which was submitted before")
+                log_batch(f"Waiting for batch {name}, which an earlier run submitted")
             self._inflight_batches.setdefault(name, Batch(name, {})).requests[row.custom_id] = row
             self._calls[id(row.request)].sent = True
             row.submitted()

@@ -13,9 +13,9 @@ from podium.harness.suite import NeedsPackages, Suite
 
 SUBPROCESS, DOCKER = "subprocess", "docker"
 NO_ENGINE = (
-    "Model-written programs run in --box docker unless another is named, and it cannot be had: "
-    "{why} (Or name --box bwrap, for namespaces, or --box subprocess, for limits only: there "
-    "programs can reach your files and your network.)"
+    "Model-written programs run in --box docker by default, and it is not available: "
+    "{why} (Or use --box bwrap, which isolates with namespaces, or --box subprocess, which only "
+    "sets limits: its programs can reach your files and your network.)"
 )
 DIGITS = 12  # Of an image id as it is shown, as in the engine's own lists
 

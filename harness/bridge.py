@@ -62,7 +62,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         address = args[_NETWORK[event]]
         items = cast("tuple[object, ...]", address if isinstance(address, tuple) else (address,))
         place = ":".join(map(str, items[:2]))
-        reason = f"tried to reach {place} past the ledger; nothing was sent."
+        reason = f"tried to reach {place} without the ledger; nothing was sent."
     raise watch(reason)
 
 
@@ -106,7 +106,12 @@ class BridgedQuestion:
     def refuse(self, name: str) -> NoReturn:
         """Raise UserError for a model that is no worker of this pool."""
         names = ", ".join(self.aliases)
-        raise self.note(UserError(f"{self.framework} asked {name!r}; it may ask: {names}."))
+        raise self.note(
+            UserError(
+                f"{self.framework} called {name!r}, which is not a worker of "
+                f"this pool; its workers are: {names}."
+            )
+        )
 
     async def relay(
         self,

@@ -79,13 +79,13 @@ class ShardLimits(Lease, Turns, Protocol):
 
 A_RUN = LimitName(
     "--max-usd",
-    "; run the same command with a larger --max-usd to continue, finished questions are not asked "
-    "again.",
+    "; to continue, run the same command with a larger --max-usd: finished questions are not "
+    "asked again.",
     "; finished questions are not asked again.",
 )
 A_QUESTION = LimitName(
     "--max-usd-per-query",
-    "; the same command with a larger one asks such questions again, and no others.",
+    "; to ask only such questions again, run the same command with a larger limit.",
     one="question",
 )
 
@@ -153,9 +153,10 @@ class Spend:
             return
         passed.add(price_ref)
         if any(meter.limit is not None for meter in self.above or (self,)):
-            text = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${bound:.4f} that its"
-            then = "request could: its calls go one at a time from here on, for the limit's sake."
-            getLogger(__name__).warning("%s %s", text, then)
+            text = f"A reply of {price_ref} cost ${usd:.4f}, more than the maximum of"
+            bounded = f"${bound:.4f} that was calculated for its request."
+            then = "From now on, its calls run one at a time, so that the limit holds."
+            getLogger(__name__).warning("%s %s %s", text, bounded, then)
 
     def begin_together(self, price_ref: str, bound: Decimal) -> None:
         """Let the first calls of a price start together within their bounds: they are one batch."""
@@ -222,8 +223,8 @@ class Spend:
         name = self.name
         if self.unpriced is not None:
             return SpendLimit(
-                f"Calls of {self.unpriced}, so {name.option} cannot hold: complete the price book "
-                f"or leave {name.option} out{name.unpriced}"
+                f"Calls of {self.unpriced}, so {name.option} cannot be enforced: complete the "
+                f"price book or leave {name.option} out{name.unpriced}"
             )
         if name.one:
             return QuestionLimit(
@@ -231,7 +232,7 @@ class Spend:
                 f"{_by(needed)}{name.then}"
             )
         if self.lease:
-            text = f"What {name.option} leaves of all shards is less than the next call could take"
+            text = f"The rest of {name.option} for all shards is less than the next call could cost"
             return SpendLimit(f"{text}{_by(needed)}{name.then}")
         sentence = (
             f"${self.gone:.4f} of {name.option} {self.limit} is spent, and the next call could "
@@ -347,5 +348,5 @@ def _why(usage: Usage | None, price: Price | None, service: Service) -> str:
     if service != "standard" and service not in price.services:
         return f"the book has no factor for service {service!r}"
     if cost(Usage(input=usage.input, output=usage.output), price) is None:
-        return "reasoning has a rate of its own, and nobody counted it"
+        return "reasoning has a rate of its own, and its tokens were not counted"
     return "no rate for cached tokens" if usage.input_total > usage.input else "a rate is missing"

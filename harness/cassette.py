@@ -157,7 +157,7 @@ def _read_cached(name: str, path: Path, modified: int) -> Cassette:
         header = CassetteHeader.model_validate_json(header_line)
     except ValidationError as error:
         raise UserError(
-            f"{path} is no cassette of this version of podium: its first line must be a header "
+            f"{path} is not a cassette of this version of podium: its first line must be a header "
             '{"podium_cassette": 1, "source_label": ...}.'
         ) from error
     rows: dict[Key, RecordedReply] = {}
@@ -200,16 +200,15 @@ def refuse_unrecorded(
             continue
         if epochs > tape.epochs:
             raise UserError(
-                f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
-                f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}: name --epochs {tape.epochs}."
+                f"--epochs {epochs} exceeds the recording: {worker.name} has replies for "
+                f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}: use --epochs {tape.epochs}."
             )
         name = worker.model.partition("/")[2]  # its name inside the cassette
         digests = {row.digest for row in tape.rows.values() if row.worker == name}
         if lost := [q.id for q in questions if not _digests(q, epochs, suite) <= digests]:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
-                f"({lost[0]} is the first): name the suite that was recorded, in "
-                "the prompt that it was asked in."
+                f"({lost[0]} is the first): use the suite and the prompt that were recorded."
             )
 
 
@@ -437,7 +436,7 @@ def _read_log(path: Path) -> EvalLog:
     if not publishable(log.eval.metadata):
         raise UserError(
             f"{path.name} is of a suite whose questions must not be published, and a cassette is "
-            "made to be passed on: keep the log, or share a copy by podium redact."
+            "meant to be shared: keep the log, or share a copy made by podium redact."
         )
     return log
 
@@ -479,7 +478,7 @@ def _sample_rows(
 
 def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> RecordedReply:
     if event.output.message.tool_calls:
-        raise UserError(f"{path.name} holds calls of tools; a cassette can replay texts only.")
+        raise UserError(f"{path.name} holds tool calls; a cassette can replay text only.")
     usage = usage_of_reply(event.output, event.call.response if event.call else None)
     counts = {name: getattr(usage, name, None) for name in RecordedTokens.model_fields}
     worker, digest, epoch, occurrence = key

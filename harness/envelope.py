@@ -82,14 +82,14 @@ def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
     numbers = [size.strip() for size in sizes.split(",")]
     if unit not in UNITS or not all(re.fullmatch(r"\d+(\.\d+)?", number) for number in numbers):
         raise UserError(
-            f"{text!r} is no equal budget: give a unit and its sizes, such as calls=9, "
+            f"{text!r} is not an equal budget: give a unit and its sizes, such as calls=9, "
             "calls=1,3,9, tokens=8000, usd=0.01 or seconds=60."
         )
     limits = sorted({Decimal(number) for number in numbers})
     is_whole = unit in ("calls", "tokens")
     if limits[0] <= 0 or (is_whole and any(limit % 1 for limit in limits)):
         kind = "whole numbers of at least 1" if is_whole else "more than 0"
-        raise UserError(f"The sizes of an equal budget in {unit} are {kind}, not {sizes}.")
+        raise UserError(f"The sizes of an equal budget in {unit} must be {kind}, not {sizes}.")
     return tuple(EqualBudget(cast(Unit, unit), limit) for limit in limits)
 
 
@@ -97,7 +97,9 @@ def single_budget(text: str | None) -> EqualBudget | None:
     """Return the one budget that an experiment stores; None for none, UserError for several."""
     budgets = equal_budgets(text) if text else ()
     if len(budgets) > 1:
-        raise UserError(f"{text} are several runs, which only `podium run` makes: name one size.")
+        raise UserError(
+            f"{text} describes several runs, and only `podium run` makes several: give one size."
+        )
     return budgets[0] if budgets else None
 
 
@@ -185,8 +187,8 @@ async def within(
     bound = budget.most(request.prompt_bytes, request.max_tokens, price)
     if bound is None:
         raise UserError(
-            f"{request.role} has no max_tokens or no price, so {budget} cannot hold: "
-            "set it in the pool file."
+            f"{request.role} has no max_tokens or no price, so {budget} cannot be enforced: set "
+            "both in the pool file."
         )
     await envelope.hold(bound)
     call = CallInEnvelope(bound, price, bound, envelope.begins_s())

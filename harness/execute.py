@@ -159,13 +159,13 @@ class _Run:
 
 def _tokens(reply: Reply) -> int:
     if reply.usage is None:
-        raise WorkerError(f"{reply.worker} reported no usage, so a token budget cannot hold")
+        raise WorkerError(f"{reply.worker} reported no usage, so a token budget cannot be enforced")
     return reply.usage.input + reply.usage.output
 
 
 def _usd(reply: Reply) -> Decimal:
     if reply.usd is None:
-        raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
+        raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot be enforced")
     return reply.usd
 
 

@@ -68,7 +68,7 @@ def refuse_absent(path: Path) -> None:
     if path.is_dir():
         raise UserError(f"{path} is a directory; name a file.")
     if not path.is_file():
-        raise UserError(f"There is no file {path}; name one that is there.")
+        raise UserError(f"There is no file {path}; name an existing file.")
 
 
 def read_limited(path: Path, limit: int) -> bytes:
@@ -78,7 +78,9 @@ def read_limited(path: Path, limit: int) -> bytes:
             content = file.read(limit + 1)  # it may have grown, and files of /proc have no size
         if len(content) <= limit:
             return content
-    raise UserError(f"{path} has more than {format_bytes(limit)}, the most for a file of its kind.")
+    raise UserError(
+        f"{path} is larger than {format_bytes(limit)}, the maximum for this kind of file."
+    )
 
 
 def format_bytes(size: int) -> str:
@@ -121,7 +123,7 @@ def _counted(packed: bytes, method: int, size: int) -> Iterator[bytes]:
     for piece in _pieces(packed, method):
         size -= len(piece)
         if size < 0:
-            raise TooLarge("it unpacks to more bytes than it says")
+            raise TooLarge("it unpacks to more bytes than its index states")
         yield piece
 
 
@@ -171,7 +173,7 @@ def member_bytes(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
         raise ValueError("it does not begin where the index says")
     data = inflate(packed, info.compress_type, info.file_size)
     if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-        raise ValueError("its bytes are not those that were written")
+        raise ValueError("its size or checksum does not match the index")
     return data
 
 
@@ -224,7 +226,7 @@ class Limited(RawIOBase):
         super().close()
 
 
-DEEP = "brackets stand too deep within one another"
+DEEP = "brackets are nested too deeply"
 DOTS = 100  # maximum parts of a dotted key in TOML: its reader takes quadratic time
 DIGITS = 400  # Of a number as text: a token count has 10, an amount in dollars 30
 
@@ -292,7 +294,7 @@ def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
     if twice := next((name for name, times in Counter(names).items() if name and times > 1), None):
-        raise ValueError(f"its column {twice[:80]} stands twice")
+        raise ValueError(f"its column {twice[:80]} appears twice")
     for number, row in rows:
         if row:
             yield number, dict(zip_longest(names, row[: len(names)]))
@@ -317,7 +319,7 @@ def decimal_of(text: str) -> Decimal:
     except InvalidOperation:
         value = Decimal("NaN")
     if not value.is_finite() or (value and abs(value.adjusted()) > DIGITS):
-        raise ValueError(f"{text[:40]!r} is not a number that can be reckoned with")
+        raise ValueError(f"{text[:40]!r} is not a number that podium can calculate with")
     return value
 
 
@@ -423,7 +425,7 @@ def refuse_no_file(out: Path, fix: str) -> None:
         mode = out.stat().st_mode
     except FileNotFoundError:
         if out.is_symlink():
-            raise UserError(f"{out} is a link to nothing; {fix}.") from None
+            raise UserError(f"{out} is a link to a missing file; {fix}.") from None
         return
     except (OSError, ValueError) as error:  # a loop of links, a name that is too long, or none
         reason = error.strerror if isinstance(error, OSError) else first_line(error)
@@ -431,22 +433,22 @@ def refuse_no_file(out: Path, fix: str) -> None:
     if stat.S_ISDIR(mode):
         raise UserError(f"{out} is a directory; {fix}.")
     if not stat.S_ISREG(mode):
-        raise UserError(f"{out} is no regular file; {fix}.")
+        raise UserError(f"{out} is not a regular file; {fix}.")
 
 
 def refuse_unwritable(out: Path, option: str) -> None:
     """Raise UserError if no directory can be made or written to; nothing is left behind."""
     for link in (path for path in (out, *out.absolute().parents) if path.is_symlink()):
         if not link.exists():  # a loop of links does not exist, either
-            raise UserError(f"{link} is a link to nothing; name another {option}.")
+            raise UserError(f"{link} is a link to a missing file; name another {option}.")
     place = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not place.is_dir():
-        raise UserError(f"{place} is no directory; name another {option}.")
+        raise UserError(f"{place} is not a directory; name another {option}.")
     try:
         with TemporaryFile(dir=place):
             pass
     except OSError:
-        raise UserError(f"{place} may not be written to; name another {option}.") from None
+        raise UserError(f"{place} is not writable; name another {option}.") from None
 
 
 SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK

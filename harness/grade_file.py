@@ -82,8 +82,8 @@ class VerdictFile:
                 raise OSError(errno.ENOSPC, "no space left")
         except OSError as error:
             raise UserError(
-                f"{self._path} cannot be written ({error.strerror}): make room; what is graded is "
-                "kept, and the same command grades the rest."
+                f"{self._path} cannot be written ({error.strerror}): free some space. Finished "
+                "grades are kept, and the same command grades the rest."
             ) from error
         self._note(verdict[LINE], verdict["value"], text)
 
@@ -100,8 +100,8 @@ class VerdictFile:
         except OSError as error:
             raise UserError(
                 f"{self._path}.new cannot be written ({error.strerror}): {self._path} holds all "
-                "verdicts, in the order in which they came; make room, and the same command orders "
-                "them."
+                "verdicts, in the order of grading. Free some space, and run the same command to "
+                "sort them."
             ) from error
 
     def _note(self, line: int, value: object, text: bytes) -> None:
@@ -121,8 +121,8 @@ class VerdictFile:
                     self._note(int(verdict[LINE]), verdict["value"], text)
                 except (ValueError, TypeError, KeyError) as error:
                     raise UserError(
-                        f"{self._path}, line {number} is no verdict of podium's: restore the file, "
-                        "or name another --out."
+                        f"{self._path}, line {number} is not a verdict that podium wrote: restore "
+                        "the file, or name another --out."
                     ) from error
                 place += len(text)
 
@@ -139,7 +139,7 @@ def open_verdicts(path: Path, origin: VerdictOrigin) -> Generator[VerdictFile]:
             try:
                 beside.write_text(origin.model_dump_json(indent=1) + "\n", encoding="utf-8")
             except OSError as error:
-                text = f"{beside} cannot be written ({error.strerror}): make room."
+                text = f"{beside} cannot be written ({error.strerror}): free some space."
                 raise UserError(text) from error
         yield VerdictFile(path, writer)
 
@@ -155,7 +155,7 @@ def _lock(path: Path, writer: RawIOBase) -> None:
         fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
         same = os.path.samestat(os.fstat(writer.fileno()), path.stat())
     if not same:
-        raise UserError(f"Another podium grade is writing {path}; wait for its end.")
+        raise UserError(f"Another podium grade is writing {path}; wait until it ends.")
 
 
 def _refuse_other(path: Path, beside: Path, origin: VerdictOrigin) -> None:
@@ -205,10 +205,10 @@ class Graded:
 
     def __str__(self) -> str:
         mean = "-" if self.mean is None else f"{self.mean:.4f}"
-        now = "none of them now"
+        now = "none of them in this run"
         if self.now and self.seconds:
             rate = f"{self.now / self.seconds:.1f} problems/s"
-            now = f"{self.now} of them now, in {self.seconds:.1f} s ({rate})"
+            now = f"{self.now} of them in this run, in {self.seconds:.1f} s ({rate})"
         return (
             f"{self.replies - self.unscored} of {self.replies} graded, mean value {mean}, "
             f"{self.unscored} unscored; {now}, {self.where}."
@@ -235,7 +235,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     for path in filter(None, (request.replies, request.problems)):
         refuse_absent(path)
         if path.resolve() == request.out.resolve():
-            raise UserError(f"--out {path} is what is to be graded: name another file.")
+            raise UserError(f"--out {path} is the file to grade: name another file.")
     refuse_unknown(catalogue.boxes, request.box)
     references = [(reply.line, reply.question) for reply in _replies(request.replies)]
     ids = {name for _, name in references}
@@ -266,7 +266,9 @@ def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str
     """Return how the reply on a line is read, stage by stage; UserError if its suite cannot."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not isinstance(suite, Explained):
-        raise UserError(f"{suite.name} reads no answers out of text, so nothing can be explained.")
+        raise UserError(
+            f"{suite.name} extracts no answers from text, so there is nothing to explain."
+        )
     reply = next((reply for reply in _replies(request.replies) if reply.line == line), None)
     if reply is None:
         raise UserError(f"{request.replies} has no reply on line {line}.")
@@ -326,7 +328,7 @@ def _refuse_prose(suite: Suite[Any], items: Sequence[Question]) -> None:
     if prose:
         raise UserError(
             f"Only a model can judge {len(prose)} of the {len(items)} questions, {prose[0].id!r} "
-            "say, and podium grade asks none: leave their replies out, or ask them by podium run."
+            "for one, and podium grade calls no model: leave their replies out, or use podium run."
         )
 
 
@@ -340,7 +342,7 @@ def _refuse_strangers(
     for line, name in unknown:
         raise UserError(
             f"{replies}, line {line}: {suite.name} {_not_there(suite, name)} "
-            f"({len(unknown)} of {len(references)} replies are to questions that are not there)."
+            f"({len(unknown)} of {len(references)} replies are to such questions)."
         )
     if not references:
         raise UserError(f"{replies} holds no replies.")

@@ -15,8 +15,8 @@ SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
 UP_TO, DOTS = "up to ", ".."
 GENERATED = "generated"
 YOUNGER: Mapping[Exposure, str] = {
-    "after": "the questions (its knowledge ends after they became public, so training may have had "
-    "them)",
+    "after": "the questions (its knowledge ends after they became public, so training may have "
+    "included them)",
     "among": "some of the questions (its knowledge ends while they became public)",
 }
 

@@ -64,10 +64,10 @@ class Matrix:
         shape = (len(self.questions), len(self.workers))
         for column, values in (("score", self.scores), ("usd", self.usd), ("tok", self.tokens_out)):
             if values.shape != shape:
-                raise UserError(f"{self.name}: {column} is {values.shape}, not {shape}.")
+                raise UserError(f"{self.name}: {column} has the shape {values.shape}, not {shape}.")
         scores = self.scores[~np.isnan(self.scores)]
         if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
-            raise UserError(f"{self.name}: scores lie between 0 and 1, not at {scores.max():g}.")
+            raise UserError(f"{self.name}: scores must be between 0 and 1, not {scores.max():g}.")
 
     def rows(self, chosen: Sequence[int] | NDArray[np.intp]) -> "Matrix":
         """Return the matrix of some questions, by index, in that order."""
@@ -204,10 +204,10 @@ def assemble_matrix(
     rows = {question.id: n for n, question in enumerate(questions)}
     if len(rows) != len(questions):
         twice = next(question.id for n, question in enumerate(questions) if rows[question.id] != n)
-        raise UserError(f"{about.name}: question {twice} is there twice.")
+        raise UserError(f"{about.name}: question {twice} appears twice.")
     every = list(cells)
     if not every:
-        raise UserError(f"{about.name}: there is no verdict in it.")
+        raise UserError(f"{about.name}: it has no verdicts.")
     workers = {name: n for n, name in enumerate(dict.fromkeys(cell.worker for cell in every))}
     pairs = np.array([(rows[cell.question], workers[cell.worker]) for cell in every])
     shape = (len(rows), len(workers))
@@ -255,13 +255,13 @@ def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
     alone = [run for run in load_runs(dirs)[0] if run.facts.system.startswith(SINGLE)]
     if not alone:
         places = ", ".join(map(str, dirs))
-        raise UserError(f"No worker sat alone in {places}: run `--system single` first.")
+        raise UserError(f"No worker answered alone in {places}: run `--system single` first.")
     _refuse_different(alone)
     questions: dict[str, MatrixQuestion] = {}
     for system_run in alone:
         questions = {question.id: question for question in _asked(system_run)} | questions
     withheld = sorted({run.facts.suite for run in alone if not run.facts.publishable})
-    stay = "stay in their log: no router reads them."
+    stay = "stay in their log and are not given to routers."
     about = MatrixSource(
         name="logs:" + ",".join(sorted({run.facts.suite for run in alone})),
         source=f"{len(alone)} system runs of single workers, pool {alone[0].facts.pool}",
@@ -275,7 +275,10 @@ def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
 def _refuse_different(alone: Sequence[SystemRun]) -> None:
     labels = sorted({system_run.facts.label for system_run in alone})
     if len(labels) > 1:
-        raise UserError(f"These logs are {' and '.join(labels)}: name one directory at a time.")
+        raise UserError(
+            f"These logs have different labels, {' and '.join(labels)}: name one "
+            "directory at a time."
+        )
     versions: dict[str, str] = {}
     for facts in (system_run.facts for system_run in alone):
         version = f"{facts.suite_version} {facts.data_revision} {facts.prompt}"
@@ -397,9 +400,9 @@ def read_artifact(name: str | None, system: str, sha256: str | None = None) -> A
         raise UserError(f"{path} cannot be read: {error}.") from None
     artifact = parse_artifact(content, path)
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
-        raise UserError(f"{path} is not the file this run was begun with; restore it.")
+        raise UserError(f"{path} is not the file that this run started with; restore it.")
     if artifact.about.system != system:
-        raise UserError(f"{path} was learnt by {artifact.about.system}, not by {system}.")
+        raise UserError(f"{path} was trained for {artifact.about.system}, not for {system}.")
     return artifact
 
 
@@ -410,7 +413,7 @@ def parse_artifact(content: bytes, path: Path) -> Artifact:
             arrays = {key: file[key] for key in file.files}
         return Artifact(_ABOUT.validate_json(str(arrays.pop(_META))), arrays)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, ValidationError) as error:
-        raise UserError(f"{path} is no artefact of podium's: {error}.") from None
+        raise UserError(f"{path} is not an artefact of podium: {error}.") from None
 
 
 def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:

@@ -263,11 +263,11 @@ class Access:
         """Return the answer to a request that is refused; None if it is accepted."""
         host = headers.get("host", "")
         if not self._is_ours(host):
-            message = f"This is no host of this service: {host!r:.80}{self.remedy}."
+            message = f"This service does not accept host {host!r:.80}{self.remedy}."
             return reply(421, message, "misdirected", {})
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(urlsplit(origin).netloc):
-            return reply(403, "Web pages may not ask this service.", "foreign_origin", {})
+            return reply(403, "Web pages may not call this service.", "foreign_origin", {})
         scheme, _, token = headers.get("authorization", "").partition(" ")
         is_valid = hmac.compare_digest(token.strip().encode(), self.token.encode())
         if self.token and not (scheme.lower() == "bearer" and is_valid):
@@ -411,9 +411,9 @@ def uvicorn_config(
 
 def _bind_refusal(host: str, port: int, error: OSError | OverflowError) -> str:
     if isinstance(error, OverflowError):
-        return f"--port is 0 (any free one) to 65535, not {port}."
+        return f"--port must be from 0 (any free port) to 65535, not {port}."
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is in use: name another --port, or 0 for any free one."
+        return f"Port {port} of {host} is in use: name another --port, or 0 for any free port."
     if error.errno == errno.EACCES:
-        return f"Port {port} of {host} may not be used by you: name a --port above 1023."
+        return f"You may not use port {port} of {host}: name a --port above 1023."
     return f"Nothing can listen on --host {host}, --port {port}: {error.strerror or error}."

@@ -198,8 +198,8 @@ def _refuse_another_grader(log: EvalLog, suite: Suite[Any], box: OpenBox | None)
     ):
         if old is not None and old != new:
             raise UserError(
-                f"{path.name} was graded in {kind} {old}, not {new}: name that one, or grade the "
-                "whole log again with --all."
+                f"{path.name} was graded in {kind} {old}, not {new}: use the same one, or grade "
+                "the whole log again with --all."
             )
 
 
@@ -298,7 +298,7 @@ def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[R
 def _remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
     result, facts = Remade(path, log.eval.task), run_facts(log, path)
     samples = [sample for sample in log.samples or [] if not (sample.error or is_unscored(sample))]
-    reason = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
+    reason = "not a run of podium" if facts is None else _not_remade(log, facts, suites, box)
     if facts is None or reason:
         result.left[reason] += len(samples)
         return result
@@ -314,7 +314,7 @@ def _remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Re
 
 def _not_remade(log: EvalLog, facts: RunFacts, suites: Suites, box: OpenBox | None) -> str:
     if facts.redacted:
-        return "its texts were taken out"
+        return "its texts were removed"
     if facts.suite not in suites:
         return f"this podium lacks suite {facts.suite!r}"
     suite, stored = suites[facts.suite], log.eval.task_version
@@ -330,9 +330,11 @@ def _compare(sample: EvalSample, score: Score, result: Remade) -> None:
         result.left[f"it could not be graded ({(score.explanation or '').partition(':')[0]})"] += 1
     elif old is None or str(old.value) != str(score.value):
         old_value = "none" if old is None else old.value
-        result.others.append((place, f"the log's verdict is {old_value}, given anew {score.value}"))
+        result.others.append(
+            (place, f"the log's verdict is {old_value}, the new verdict is {score.value}")
+        )
     elif old.answer != score.answer:
-        result.others.append((place, "the answer that the log names is not the one in the reply"))
+        result.others.append((place, "the answer in the log differs from the answer in the reply"))
     else:
         result.same += 1
 

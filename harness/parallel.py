@@ -127,8 +127,8 @@ def map_over_processes(
                 yield result
     except BrokenProcessPool:
         raise UserError(
-            "A process that helps with reading ended before its work was done: it ran out of "
-            'memory, or a script of yours, which it reads, lacks `if __name__ == "__main__":` '
+            "A helper process for reading files ended too early: it ran out of memory, or your "
+            'script, which it imports, lacks `if __name__ == "__main__":` '
             "above the lines that do something."
         ) from None
     finally:

@@ -193,7 +193,7 @@ class Pool:
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return a program's grade on the public tests; UserError if there are none."""
         if self.public_tests is None:
-            raise UserError("This suite shows no public tests, and a system asked for them.")
+            raise UserError("A system asked for public tests, and this suite shows none.")
         return await self.public_tests(question.sealed(), reply)
 
     def _first_said(self, turn: ChatMessage) -> ChatMessage:

@@ -32,7 +32,7 @@ from podium.harness.records import CONDUCTOR, GRADER
 POOLS = Path(__file__).parent / "pools"
 Label = Literal["live", "recorded", "rehearsal"]  # the source of replies, also once recorded
 ONLY: Mapping[Label, str] = {
-    "rehearsal": "`rehearsal/` workers, or `recorded/` replies of theirs",
+    "rehearsal": "`rehearsal/` workers, or their `recorded/` replies",
     "recorded": "`recorded/` workers",
     "live": "workers of real providers",
 }
@@ -90,7 +90,7 @@ class WorkerSpec(BaseModel):
         if refusal := code_refusal(self.args):
             raise _Misplaced(f"args.{refusal[1]}", ("args", *refusal[0]))
         if self.not_auditable and self.price:
-            raise _Misplaced("a worker that is not_auditable has no price", ("price",))
+            raise _Misplaced("a worker with not_auditable must not have a price", ("price",))
         try:
             self.own_price("")
         except BadEntry as error:

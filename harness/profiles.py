@@ -73,8 +73,8 @@ class Profile:
                 fewest[row.asked].append(f"{row.worker} on {row.suite}")
         for count, names in sorted(fewest.items()):
             yield (
-                f"{count} questions tell good workers from useless ones, not from each other "
-                f"({', '.join(names)}): raise --train-calls."
+                f"{count} questions separate good workers from useless ones, but not from each "
+                f"other ({', '.join(names)}): raise --train-calls."
             )
 
 

@@ -240,7 +240,7 @@ def _refuse_leaks(log: EvalLog, copy: EvalLog) -> None:
     for sample in log.samples or []:
         if written & _shingles(_text(sample.input)):
             raise PodiumError(
-                f"Words of question {sample.id} could not be kept out of the copy of "
+                f"Words of question {sample.id} could not be removed from the copy of "
                 f"{Path(log.location).name}, so it was not written. Please report it."
             )
 

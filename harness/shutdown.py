@@ -21,8 +21,11 @@ from podium.harness.text import pluralise
 
 GRACE_S = 20.0
 """Seconds to wait for calls in flight. SLURM kills a job 30 s after its SIGTERM."""
-WAITING = "\npodium: {}: no new call is made; up to {:g} s for {}. A second signal ends at once.\n"
-CUT_OFF = "podium: {} not waited for any longer: they may be billed, and the ledger bounds them.\n"
+WAITING = (
+    "\npodium: {}: no new calls start; waiting up to {:g} s for {}. A second signal ends "
+    "the process at once.\n"
+)
+CUT_OFF = "podium: no longer waiting for {}: they may be billed; the ledger bounds their cost.\n"
 
 
 class Interrupted(KeyboardInterrupt):

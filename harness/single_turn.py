@@ -48,7 +48,7 @@ def _in_a_thread(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
             try:
                 return await work()
             except* LimitExceededError:
-                raise UserError("Its solver or scorer asks a model of its own.") from None
+                raise UserError("Its solver or scorer calls a model of its own.") from None
             except* Exception as group:
                 raise first_failure(group) from None
 
@@ -67,7 +67,7 @@ async def _asked_of(task: Task, sample: Sample) -> str:
         await _solved(task, state, generate)
     except _AskedOnce:
         return prompts[0]
-    raise UserError("Its solver asks no model by its `generate`.")
+    raise UserError("Its solver does not call the model through `generate`.")
 
 
 async def _score_of(task: Task, sample: Sample, reply: str) -> Score | None:
@@ -75,7 +75,7 @@ async def _score_of(task: Task, sample: Sample, reply: str) -> Score | None:
 
     async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
         if replies:
-            raise UserError("It asks its model more than once.")
+            raise UserError("It calls its model more than once.")
         _refuse_tools(state)
         replies.append(reply)
         state.output = ModelOutput.from_content(MODEL, reply)
@@ -111,4 +111,4 @@ def _state(sample: Sample) -> TaskState:
 
 def _refuse_tools(state: TaskState) -> None:
     if state.tools:
-        raise UserError("It gives its model tools, and a single reply calls none.")
+        raise UserError("It gives its model tools, and a single reply cannot call them.")

@@ -255,9 +255,9 @@ def redacted_message(reason: str, showable: bool) -> str:
     A provider's message can quote its request.
 
     >>> redacted_message("WorkerError('sage gave no reply: ...')", False)
-    'WorkerError (its words are withheld, they may quote a question; the log has them)'
+    'WorkerError (its text is withheld because it may quote a question; the log has it)'
     """
-    withheld = "its words are withheld, they may quote a question; the log has them"
+    withheld = "its text is withheld because it may quote a question; the log has it"
     return reason if showable or not reason else f"{failure_kind(reason)} ({withheld})"
 
 

@@ -73,8 +73,8 @@ class TaskSuite:
         except Exception as error:
             reason = f"{type(error).__name__}: {first_line(error)}"
             raise UserError(
-                f"The task {self.name} cannot be made ({reason}): `inspect eval "
-                f"{self.path or self.name}` must be able to."
+                f"The task {self.name} cannot be made ({reason}): make sure that `inspect eval "
+                f"{self.path or self.name}` works."
             ) from error
         if reason := _unfit(task):
             raise UserError(f"The task {self.name} {reason}.")
@@ -149,15 +149,15 @@ class TaskSuite:
         task = taught._task  # made once, for all below; its own errors pass through
         try:
             if task.sandbox or any(sample.sandbox for sample in task.dataset):
-                raise UserError("It has a sandbox of Inspect's, and a single reply has none.")
+                raise UserError("It uses an Inspect sandbox, and a single reply has none.")
             question = taught.load()[0]
             asked_of(task, taught._samples[question.id])
             taught.grade(question, "")
         except Exception as error:
             prefix = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
             raise UserError(
-                f"{self.name} cannot grade a single reply: `podium run --suite {self.name}` plays "
-                f"it. {prefix}{first_line(error)}"
+                f"{self.name} cannot grade a single reply: use `podium run --suite {self.name}`. "
+                f"{prefix}{first_line(error)}"
             ) from error
         return taught
 
@@ -171,7 +171,7 @@ def show_tasks() -> tuple[list[dict[str, Any]], str]:
     packages = [name.partition("/")[0] for name in foreign]
     rows = [(name, f"{pkg} {_version(pkg)}") for name, pkg in zip(foreign, packages, strict=True)]
     heads = ("task", "from")
-    none = "No installed package brings Inspect tasks: pip install '.[evals]'."
+    none = "No installed package provides Inspect tasks: pip install '.[evals]'."
     return records(heads, rows), columns(heads, rows) if rows else none
 
 
@@ -273,7 +273,7 @@ def _is_number(text: str) -> bool:
 def _unfit(task: Task) -> str:
     """Return why systems cannot play a task; empty if they can."""
     if not task.scorer:
-        return "has no scorer: podium compares what is scored"
+        return "has no scorer, and podium compares scores"
     if not len(task.dataset):
         return "has no samples: see its arguments (-T)"
     ids = Counter(_id(number, sample) for number, sample in enumerate(task.dataset, start=1))

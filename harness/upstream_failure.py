@@ -365,7 +365,7 @@ class RetryWait(wait_base):
         reason = f" ({status})" if status else ""
         sentence = f"{self.who}: asked to wait {_shown(seconds)}{reason}"
         if seconds > LONGEST_S:
-            sentence += f", waiting {_shown(LONGEST_S)}, the longest wait"
+            sentence += f", waiting {_shown(LONGEST_S)}, the maximum"
         return f"{sentence}; trying again"
 
 

@@ -410,7 +410,7 @@ def _refuse_too_early(book: Book) -> None:
         launched = max(price.launched, launch_day(ref))
         if launched > day and not ref.startswith(INVENTED):
             raise BadEntry(
-                f"entry {ref!r}: nobody could call it before {launched}, and the book is of {day}"
+                f"entry {ref!r}: it was launched on {launched}, after the date of the book, {day}"
             )
 
 

@@ -19,11 +19,11 @@ def nearest_prices(ref: str, book: Book) -> str:
     """
     newest = newest_list()
     if newest.name != book.name and (price := newest.price(ref)):
-        return f"{newest.name!r} has it ({in_and_out(price)}): name that book at `prices`. "
+        return f"{newest.name!r} has it ({in_and_out(price)}): set `prices` to that book. "
     near = _near_keys(ref, [key for key in book.prices if key.startswith(ref.partition("/")[0])])
     near += [key for key in _near_keys(ref, [*book.prices]) if key not in near]
     listed = ", ".join(f"{key} ({in_and_out(book.prices[key])})" for key in near[:MOST])
-    return f'Nearest in it, to be named as price = "KEY": {listed}. ' if near else ""
+    return f'Nearest entries in the book, to use as price = "KEY": {listed}. ' if near else ""
 
 
 def _near_keys(ref: str, keys: list[str]) -> list[str]:

@@ -21,7 +21,8 @@ MICRO = Decimal("0.000001")
 SHOWN = 20
 HEADS = ("suite", "system", "label", "n", "tok in", "tok out", "$ then")
 LEGEND = (
-    "Per graded question, list price, nothing cached, graders left out. n counts the questions."
+    "Per graded question at list price, with nothing cached, without graders. n counts the "
+    "questions."
 )
 
 
@@ -110,7 +111,7 @@ def free_place(out: Path) -> Path:
     """Return the file to write; UserError if it exists, or cannot be written."""
     refuse_unwritable(out, "--out")
     if (out / NAME).exists() or (out / NAME).is_symlink():
-        raise UserError(f"{out / NAME} is there already: give another --out.")
+        raise UserError(f"{out / NAME} already exists: give another --out.")
     return out / NAME
 
 
@@ -164,7 +165,7 @@ def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
             yield f"  date {book[1]}"
             yield f"  sha256 {book[2][:12]}"
             kinds = ", ".join(EVIDENCE.get(kind, kind) for kind in evidence)
-            yield f"  prices: {kinds or 'none of it was used'}"
+            yield f"  prices: {kinds or 'none was used'}"
             yield from (
                 f"  no price: {ref}"
                 for ref in sorted({model for side in same for model in side.unpriced})

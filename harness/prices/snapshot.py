@@ -115,7 +115,9 @@ class Unpriceable(UserError):
 def snapshot(request: SnapshotRequest, out: Path, today: date) -> tuple[str, tuple[str, ...]]:
     """Return the text of a book for some models on a day, and notes for its reader."""
     if request.day > today:
-        raise UserError(f"Nobody knows the prices of {request.day}: give a --date up to {today}.")
+        raise UserError(
+            f"The prices of {request.day} are not known yet: give a --date up to {today}."
+        )
     source = installed(today)
     prices: dict[str, Price] = {}
     notes: list[str] = []
@@ -142,7 +144,7 @@ def refuse_taken(out: Path) -> None:
         raise UserError(f"A price book's file ends in .toml; {out} does not.")
     if out.exists():
         raise UserError(
-            f"{out} is there already, and a price book is never overwritten: give another --out."
+            f"{out} already exists, and a price book is never overwritten: give another --out."
         )
 
 
@@ -154,7 +156,7 @@ def write_new(text: str, out: Path) -> None:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:  # since a moment ago
-        raise UserError(f"{out} is there already: give another --out.") from None
+        raise UserError(f"{out} already exists: give another --out.") from None
 
 
 def our_name(provider: Any) -> str:
@@ -181,12 +183,15 @@ def price_of(
     launched = _launch(ref, request, start or source.known_on)
     record = price_on_record(ref, request.day)
     name = ref.partition("/")[2]
-    notes = [] if model.id == name else [f"{ref}: {PACKAGE} takes it for its {model.id!r}"]
+    notes = [] if model.id == name else [f"{ref}: {PACKAGE} treats it as its model {model.id!r}"]
     older = request.day < source.known_on
     if record and older and (start is None or start.isoformat() < record[1]):
         price = record[0]
         if (price.input, price.output) != (answered.input, answered.output):
-            notes.append(f"{ref}: {PACKAGE} now answers otherwise for that day; its record wins")
+            notes.append(
+                f"{ref}: {PACKAGE} now returns another price for that day; the price on "
+                "record is used"
+            )
     else:
         dated = request.day >= source.known_on or start is not None
         evidence: Evidence = "dated" if dated else "carried-back"
@@ -219,11 +224,9 @@ def _launch(ref: str, request: SnapshotRequest, described: date) -> str:
     # On the day `described` the package certainly described the model.
     day = launch_day(ref) or request.launched.get(ref, "")
     if day and request.day.isoformat() < day:
-        raise Unpriceable(ref, f"nobody could call it on {request.day}: it was launched on {day}")
+        raise Unpriceable(ref, f"it was launched on {day}, after {request.day}")
     if not day and request.day < described:
-        reason = (
-            f"no launch day of it is on record, so nobody knows if it had a price on {request.day}"
-        )
+        reason = f"its launch day is not on record, so it may have had no price on {request.day}"
         raise Unpriceable(ref, reason, f"; give it with --launched {ref}=YEAR-MONTH-DAY")
     return day
 
@@ -497,17 +500,17 @@ def write_inspect_costs(inspect_costs: InspectCosts, out: Path) -> None:
         with out.open("x", encoding="utf-8") as file:
             file.write(json.dumps(costs, indent=2) + "\n")
     except FileExistsError:
-        raise UserError(f"{out} is there already: give another --inspect, or move it.") from None
+        raise UserError(f"{out} already exists: give another --inspect, or move it.") from None
 
 
 def _why_not(ref: str, price: Price) -> str:
     """Return why Inspect cannot hold a price; empty if it can."""
     if price.request:
-        return "each request has a fee, and Inspect knows rates alone"
+        return "each request has a fee, and Inspect supports rates only"
     if price.reasoning not in (None, price.output):
         return "its reasoning has a rate of its own, and Inspect counts it as output"
     in_database = not ref.startswith(LOADED) and get_model_info(ref) is not None
-    return "" if in_database else "Inspect's model database lacks it, and refuses a price for it"
+    return "" if in_database else "Inspect's model database lacks it, so a price is refused"
 
 
 def _cost(price: Price) -> ModelCost:
@@ -520,7 +523,7 @@ def _cost(price: Price) -> ModelCost:
 def _flattened(price: Price) -> Iterator[str]:
     if price.tiers:
         above = price.tiers[0].above
-        yield f"requests of more than {above:,} tokens cost more, which Inspect does not know"
+        yield f"requests of more than {above:,} tokens cost more, which Inspect does not support"
     rates = {"read": price.cache_read, "written": price.cache_write}
     if lacking := " and ".join(name for name, rate in rates.items() if rate is None):
-        yield f"no rate is known for cached tokens {lacking}, which cost as input does"
+        yield f"no rate is known for cached tokens {lacking}, so they are priced as input"

@@ -50,8 +50,8 @@ def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
         update = updates.UpdatePrices(url=address).fetch()
     except Exception as error:  # the package's errors of HTTP, JSON or a schema
         raise UserError(
-            f"{address} gave no prices ({first_line(error)}): try again, or leave --fetch out for "
-            f"those of {PACKAGE} {source.version} as installed."
+            f"{address} gave no prices ({first_line(error)}): try again, or leave --fetch out to "
+            f"use those of the installed {PACKAGE} {source.version}."
         ) from error
     return PriceSource(
         update.providers, f"{source.version}, data fetched", newest_day(update.providers, today)
@@ -137,7 +137,7 @@ def _by_kind(old: Mapping[str, Price], new: Mapping[str, Price]) -> dict[str, di
             changes[ADDED][ref] = ""
         elif now is None and was is not None:
             day = ended_day(ref)
-            changes["ended"][ref] = f"on {day}" if day else "the source has it no more"
+            changes["ended"][ref] = f"on {day}" if day else "the source no longer has it"
         elif was and now and (kind := _direction(was, now)):
             changes[kind][ref] = f"{in_and_out(was)} -> {in_and_out(now)}"
     return changes

@@ -256,9 +256,9 @@ class RewardCounter:
             if not self._refusal and size >= self._after and masked > self._max_masked * size:
                 # Kept even if later outcomes have values: work was already cut short.
                 self._refusal = (
-                    f"{masked} of the latest {size} rewards have no value, more than the share of "
-                    f"{self._max_masked:g} that is allowed. The last one: {self._reason} Mend that "
-                    "and resume: what is learned from the rest is noise."
+                    f"{masked} of the latest {size} rewards have no value, more than the allowed "
+                    f"share of {self._max_masked:g}. The last reason: {self._reason} Fix the "
+                    "cause and resume: training on the rest would learn noise."
                 )
             return self._refusal
 
@@ -319,7 +319,9 @@ class RewardClient:
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
-            raise ServiceRefusal(f"A reward service's URL begins with http://, not {self.url!r}.")
+            raise ServiceRefusal(
+                f"A reward service's URL must begin with http://, not {self.url!r}."
+            )
         if self.timeout_s <= 0 or self.retries < 0:
             message = "A reward client needs timeout_s above 0 and retries of 0 or more."
             raise ServiceRefusal(message)
@@ -376,7 +378,7 @@ def _status_error(code: int, body: bytes) -> PodiumError:
     except ValueError:
         read = {}
     answer = cast(dict[str, Any], read) if isinstance(read, dict) else {}
-    sentence = str(answer.get("error") or f"it answered with status {code}.")
+    sentence = str(answer.get("error") or f"it returned status {code}.")
     if answer.get("kind") == MASKED:
         return TooManyMasked(sentence)
     return ServiceRefusal(sentence) if 400 <= code < 500 else _Unreachable(sentence)
@@ -425,7 +427,9 @@ def item_of(label: str, completion: str) -> RewardItem:
     """
     suite, slash, question = label.partition("/")
     if not slash or not suite or not question:
-        raise BadBody(f"A label is SUITE/QUESTION, as in aime25/aime25-I-1, not {label!r:.80}.")
+        raise BadBody(
+            f"A label must be SUITE/QUESTION, as in aime25/aime25-I-1, not {label!r:.80}."
+        )
     return RewardItem(suite, question, completion)
 
 
@@ -453,8 +457,8 @@ def completion_of(query: str, prompt: str) -> str:
         end = query.find(tail) + len(tail)
         if not tail or end < len(tail) or not prompt.endswith(query[:end]):
             raise BadBody(
-                "A query does not begin with its prompt, so nobody can tell what the policy said: "
-                "send prompts as the tokenizer decodes them."
+                "A query does not begin with its prompt, so the policy's reply cannot be "
+                "separated: send prompts as the tokenizer decodes them."
             )
         prompt = query[:end]
     reply = query[len(prompt) :]

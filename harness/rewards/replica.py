@@ -22,7 +22,7 @@ from podium.harness.rewards.reward import GradingResult, GradingRow, RowGrader
 TRIES = 2
 """Tries per reply: a reply that crashes its process must not crash all replicas."""
 LONGEST_PAUSE_S = 30.0
-LOST = "The process that scored it was lost, twice. Another try may do better."
+LOST = "The process that graded it died twice. Another try may succeed."
 
 OpenGrader = Callable[[], AbstractContextManager[RowGrader]]
 """Opens a replica's grader and its box; it is pickled, and so must be a function of a module."""
@@ -87,7 +87,7 @@ class _Replica:
             grading = make(self._open_grader)
             grading.open()
         except (EOFError, OSError) as error:
-            raise UserError(f"Replica {self.number} ended before it could serve.") from error
+            raise UserError(f"Replica {self.number} ended before it was ready.") from error
         self.grading = grading
 
     def stop(self) -> None:
@@ -159,7 +159,7 @@ class Replicas:
                     return
                 self._lose(replica, grading)
             self._say(
-                f"Replica {replica.number} was lost; what it had goes to others, and it is started "
+                f"Replica {replica.number} died; other replicas get its items, and it is started "
                 "again."
             )
             self._restart(replica)

@@ -109,13 +109,13 @@ class DeadlineBox:
     ) -> Generator[Any]:
         left_s = self.deadline.left_s
         if left_s <= 0:
-            raise DeadlinePassed("The time for this reply was over before it was graded.")
+            raise DeadlinePassed("The deadline for this reply passed before it was graded.")
         shorter = replace(limits, wall_s=min(limits.wall_s, left_s))
         with closing(self.box.run(program, inputs, shorter, alone=alone)) as outcomes:
             for outcome in outcomes:
                 timed_out = outcome.status == "time" and outcome.cpu_s < limits.cpu_s
                 if timed_out and shorter.wall_s < limits.wall_s:
-                    raise DeadlinePassed("The time for this reply was over while it was graded.")
+                    raise DeadlinePassed("The deadline for this reply passed while it was graded.")
                 yield outcome
 
 
@@ -177,7 +177,7 @@ class GradingResult:
     rule: str = ""
 
 
-OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")
+OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading took longer than its time limit.")
 
 GradingRow = tuple[str, str, int, str, float | None]
 """A reply to grade in another process: suite, question, epoch, text, seconds left."""
@@ -356,7 +356,7 @@ def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
         grade = suite.grade(task.question, task.text, *boxed)
         parsed = grade.extracted is not None
         if not 0 <= grade.value <= 1:
-            raise ValueError(f"a grade is from 0 to 1, not {grade.value}")
+            raise ValueError(f"a grade must be from 0 to 1, not {grade.value}")
         rule = str(grade.metadata.get(READ_BY, ""))
         verdict = GradingResult(Status.SCORED, grade.value, parsed, rule=rule)
     except DeadlinePassed as passed:
@@ -391,9 +391,9 @@ class RewardSettings:
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
-            raise UserError(f"A reward works on at least 1 item at once, not {self.most}.")
+            raise UserError(f"A reward must work on at least 1 item at once, not {self.most}.")
         if not 0 <= self.max_masked <= 1:
-            raise UserError(f"max_masked is a share from 0 to 1, not {self.max_masked}.")
+            raise UserError(f"max_masked must be a share from 0 to 1, not {self.max_masked}.")
         if not self.timeout_s > 0:
             raise UserError(f"timeout_s must be more than 0 seconds, not {self.timeout_s}.")
 
@@ -430,7 +430,9 @@ class Reward:
                 raise UserError(f"Suite {name!r} runs programs: open a box and pass it as box=.")
 
     def __reduce__(self) -> Any:
-        raise TypeError("A Reward is at work in its process: hand over a function that makes one.")
+        raise TypeError(
+            "A Reward cannot be sent to another process: pass a function that makes one."
+        )
 
     @property
     def counts(self) -> RewardCounts:
@@ -484,7 +486,7 @@ class Reward:
     def _asked(self, item: RewardItem) -> Question:
         if item.suite not in self._suites:
             names = ", ".join(sorted(self._suites))
-            raise UserError(f"There is no suite {item.suite!r} to reward; there are: {names}.")
+            raise UserError(f"There is no suite {item.suite!r} in this reward; it has: {names}.")
         question = self._questions[item.suite].get(item.question)
         if question is None or item.epoch < 1:
             subject = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
@@ -518,14 +520,16 @@ class Reward:
             started = monotonic()
             limit = self._settings.max_usd
             if limit is not None and self._counter.usd >= limit:
-                over = GradingResult(Status.BUDGET, reason="The money was spent before its turn.")
+                over = GradingResult(
+                    Status.BUDGET, reason="The limit was spent before this item started."
+                )
                 note(index, self._outcome(over, Rollout(None, over.status), 0.0))
                 return
             answered = await self._answered(item, question)
             self._counter.pay(answered.usd)
             suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
             if answered.text is None:  # a provider's or a policy's words may quote
-                hidden = "Why is not said: it could quote the question."
+                hidden = "The reason is withheld because it could quote the question."
                 reason = answered.reason if suite.publishable else hidden
                 failed = GradingResult(answered.status, reason=reason)
                 note(index, self._outcome(failed, answered, monotonic() - started))
@@ -555,7 +559,7 @@ class Reward:
                 return _failed(Status.WORKER_ERROR, str(error))
             except Exception as error:
                 return _failed(Status.WORKER_ERROR, f"Answering failed ({type(error).__name__}).")
-        return _failed(Status.TIMEOUT, "The time for this item was over before it was answered.")
+        return _failed(Status.TIMEOUT, "The deadline for this item passed before it was answered.")
 
     def _outcome(
         self, result: GradingResult, answered: Rollout, seconds: float, grading_s: float = 0.0
@@ -563,7 +567,7 @@ class Reward:
         effort = Effort(answered.usd, answered.calls, answered.again)
         value = self._settings.values.of(result.status, result.value, effort)
         if value is None and result.status in VALUED:
-            reason = "What it cost is unknown, and so its value."
+            reason = "Its cost is unknown, and so is its value."
             result = GradingResult(Status.SCORER_ERROR, reason=reason)
         components = {"correct": result.value, "parsed": float(result.parsed)}
         return RewardOutcome(

@@ -131,7 +131,7 @@ class _RewardParts:
         request, suites = self.request, self.splits.values()
         counted = ", ".join(f"{split.suite.name} ({len(split.questions)})" for split in suites)
         completions = f"workflows for pool {request.pool}" if request.pool else "replies"
-        also = f"; {self.left} left out, for an eval split asks them too" if self.left else ""
+        also = f"; {self.left} left out, because an eval split asks them too" if self.left else ""
         box = f"box {self.box}" if self.box else "no box"
         by = f", {request.workers} replicas" if request.workers > 1 else ""
         return f"{completions} to {request.split} questions of {counted}, {box}{by}{also}"
@@ -202,16 +202,18 @@ def _settings(request: ServeRequest) -> RewardSettings:
     if request.workers < 1:
         raise UserError(f"--workers must be at least 1, not {request.workers}.")
     if request.log_dir and not request.pool:
-        raise UserError("Grading replies calls no worker: --log-dir goes with --pool.")
+        raise UserError("Grading replies calls no worker: add --pool, or leave --log-dir out.")
     if request.token_file is None and not is_loopback(request.host):
         raise UserError(
-            f"--host {request.host} lets other machines in: name a --token-file, which holds what "
-            "they must send, or leave --host out."
+            f"--host {request.host} accepts requests from other machines: name a --token-file "
+            "with the token that they must send, or leave --host out."
         )
     if request.pool is None and request.max_usd is not None:
-        raise UserError("Grading replies costs no dollars: --max-usd goes with --pool.")
+        raise UserError("Grading replies costs no dollars: add --pool, or leave --max-usd out.")
     if request.pool is None and request.values == "paper":
-        raise UserError("The paper values plans, right or wrong: --values paper goes with --pool.")
+        raise UserError(
+            "The paper scores plans, not replies: add --pool, or leave --values paper out."
+        )
     return RewardSettings(
         most=ASKING if request.most is None and request.pool else request.most,
         timeout_s=request.timeout_s,
@@ -252,8 +254,8 @@ def _completions(request: ServeRequest, hooks: RewardHooks) -> tuple[Sampler, Pr
     refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(
-            f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
-            "the canonical single-worker request only."
+            f"Workflows cannot run on recorded pool {spec.name!r}: its replies answer only the "
+            "canonical single-worker request."
         )
     return hooks.answerer(spec, book, request), hooks.shown(spec), spec.label
 
@@ -270,7 +272,7 @@ def read_token(path: Path | None, say: Callable[[str], object]) -> str:
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): name a file.") from error
     if not token.isascii() or not token.isprintable() or len(token.split()) != 1:
-        raise UserError(f"{path} holds no token: letters and digits on one line.")
+        raise UserError(f"{path} holds no token: write letters and digits on one line.")
     if path.stat().st_mode & 0o077:
         say(f"Others on this machine can read the token: chmod 600 {path}.")
     return token

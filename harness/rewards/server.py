@@ -62,7 +62,7 @@ class _Item(BaseModel, extra="forbid", strict=True):
     @model_validator(mode="after")
     def _no_worker_twice(self) -> Self:
         if "" in self.workers or len(set(self.workers)) < len(self.workers):
-            raise ValueError("workers are names, each of them once")
+            raise ValueError("workers must be names without duplicates")
         return self
 
 
@@ -326,7 +326,7 @@ def reward_app(service: RewardService) -> Starlette:
     async def get_reward(request: Request) -> JSONResponse:
         wish = request.query_params.get("on_unscored", service.on_unscored)
         if wish not in get_args(ReplyOnUnscored):
-            raise BadBody(f"on_unscored is error or zero, not {wish!r:.80}.")
+            raise BadBody(f"on_unscored must be error or zero, not {wish!r:.80}.")
         outcomes = await scored(_GetRewardBody, await _body(request))
         return JSONResponse(_get_reward_reply(outcomes, "zero" if wish == "zero" else "raise"))
 
@@ -369,7 +369,7 @@ def _read_routes(service: RewardService) -> list[Route]:
         split = service.split(request.query_params.get("suite"))
         name = split.suite.name
         if not split.suite.publishable:
-            message = f"Suite {name!r} does not allow its questions to be passed on."
+            message = f"Suite {name!r} does not allow sharing its questions."
             return error_reply(403, message, "not_publishable")
         rows = [  # the policy's prompt, and the label to send back
             {"label": f"{name}/{id}", "suite": name, "question": id, "messages": service.shown(q)}
@@ -407,7 +407,9 @@ async def _body(request: Request) -> bytes:
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > MOST_BYTES:
-            raise _TooLong(f"A request may have {MOST_BYTES} bytes: send fewer items at a time.")
+            raise _TooLong(
+                f"A request may have at most {MOST_BYTES} bytes: send fewer items at a time."
+            )
     return bytes(raw)
 
 
@@ -417,5 +419,5 @@ def _echoed(raw: bytes) -> dict[str, Any]:
     try:
         json.dumps(sent, allow_nan=False)
     except ValueError:
-        raise BadBody("NaN and Infinity are no JSON numbers: leave them out.") from None
+        raise BadBody("NaN and Infinity are not JSON numbers: leave them out.") from None
     return sent

@@ -59,7 +59,7 @@ def load_training_split(
         way = "it has no train split, so name another suite"
         way = "take its train split" if "train" in suite.splits else way
         raise UserError(
-            f"Split 'eval' of suite {suite.name!r} teaches nothing, it is evaluated: {way}."
+            f"Split 'eval' of suite {suite.name!r} is for evaluation, not for training: {way}."
         )
     return load_split(suite, split, limit)
 
@@ -137,7 +137,7 @@ def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_t
     if shared:
         hit = shared[0]
         raise UserError(
-            f"{len(shared)} questions would teach and be asked, first {hit.question} of "
+            f"{len(shared)} questions are in both training and evaluation, first {hit.question} of "
             f"{hit.suite!r}, which is {hit.asked} of {hit.evaluated!r}: name other suites."
         )
 
@@ -150,8 +150,8 @@ def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question
     refuse_other_workers(learned, workers)
     if question_digest(question.text) in learned.about.questions:
         raise UserError(
-            f"{learned.about.system} was taught by {question.id}, so it cannot be examined by it: "
-            f"train it on other questions."
+            f"{learned.about.system} was trained on {question.id}, so it cannot be evaluated on "
+            "it: train it on other questions."
         )
 
 
@@ -255,13 +255,13 @@ async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, limit: int 
         correct = outcome.components.get("correct")
         if correct is None:
             raise UserError(
-                f"Nobody knows whether suite {name!r} rewards the attack {attack!r} on "
-                f"{question.id}: {outcome.reason or outcome.status.value}. Mend that first."
+                f"It is unknown whether suite {name!r} rewards the attack {attack!r} on "
+                f"{question.id}: {outcome.reason or outcome.status.value}. Fix that first."
             )
         if correct > 0:
             raise UserError(
                 f"Suite {name!r} rewards the attack {attack!r} on {question.id} with {correct:g}: "
-                "a policy would learn just that. Mend the grader, or name another suite."
+                "a policy would learn this attack. Fix the grader, or name another suite."
             )
 
 

@@ -347,7 +347,9 @@ def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScor
     ) -> dict[str, Any]:
         extra = extra_info or {}
         if "question" not in extra:
-            raise UserError("A row of the data set has no extra_info.question: the question's id.")
+            raise UserError(
+                "A row of the data set has no extra_info.question. Set it to the question's id."
+            )
         epoch, replicate = int(extra.get("epoch", 1)), int(extra.get("replicate", 0))
         item = RewardItem(data_source, str(extra["question"]), solution_str, epoch, replicate)
         (outcome,) = await scorer().score([item])
@@ -435,8 +437,8 @@ def _valid(on_unscored: OnUnscored) -> OnUnscored:
     """Return the choice; UserError if it is missing or unknown: there is no default."""
     if on_unscored not in get_args(OnUnscored):
         raise UserError(
-            f"on_unscored is 'raise' or 'zero', not {on_unscored!r}: this trainer cannot leave an "
-            "item out, so say whether one without a value fails or counts as 0."
+            f"on_unscored must be 'raise' or 'zero', not {on_unscored!r}: this trainer cannot "
+            "leave an item out, so choose whether an item without a value fails or counts as 0."
         )
     return on_unscored
 

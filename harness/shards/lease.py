@@ -156,7 +156,7 @@ def open_book(log_dir: Path, limits: RunLimits) -> LeaseBook:
     for fault in chain.faults:
         os.close(handle)
         raise UserError(
-            f"{path} line {fault.line} is not as it was written: put the file back, or name "
+            f"{path} line {fault.line} was changed after it was written: restore the file, or name "
             "another --log-dir."
         )
     journal = Journal(path, handle, chain.last, size)

@@ -236,7 +236,8 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
         lease.open(_gone(folder, book))
     except LeaseLost:
         raise UserError(
-            f"nobody hands out leases to {folder}: run the command that cut the run again."
+            f"no process grants leases to {folder}: run the command that cut the run into shards "
+            "again."
         ) from None
     Thread(target=lease.beat, daemon=True).start()
     at_once = False
@@ -257,7 +258,7 @@ def settle(log_dir: Path, book: Book, limits: RunLimits) -> None:
     leases = open_book(log_dir, limits)
     running = {name: lease for name, lease in leases.shards.items() if not lease.closed}
     if any(lease.machine != this_machine() for lease in running.values()):
-        say(f"Waiting {TTL_S:.0f} s, until the leases of shards on other machines have run out.")
+        say(f"Waiting {TTL_S:.0f} s, until the leases of shards on other machines have expired.")
         time.sleep(TTL_S)  # an unreachable machine may still make calls
     for name, lease in running.items():
         folder = shard_dir(log_dir, name)

@@ -89,11 +89,11 @@ def _door(answer: Callable[[LeaseRequest], dict[str, Any]]) -> Callable[[Request
             message = LeaseRequest.model_validate_json(await request.body())
             return JSONResponse(answer(message))
         except ValidationError as error:
-            return JSONResponse({"error": f"no request of a shard: {error.error_count()}"}, 422)
+            return JSONResponse({"error": f"not a request of a shard: {error.error_count()}"}, 422)
         except Fenced:
             return JSONResponse({"error": "a newer process has this shard's lease"}, 409)
         except Held:
-            return JSONResponse({"error": "the lease of its last process has to run out"}, 423)
+            return JSONResponse({"error": "the lease of its last process must expire first"}, 423)
 
     return door
 
@@ -211,7 +211,7 @@ def lease_server(
 
 
 NO_SERVER = (
-    "nobody could be found to hand out leases of {}: on a cluster, all nodes must see this "
+    "no process could be reached that grants leases of {}: on a cluster, all nodes must see this "
     "directory under the same path and have podium installed."
 )
 

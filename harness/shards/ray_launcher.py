@@ -15,9 +15,9 @@ from podium.harness.errors import UserError
 from podium.harness.shards.lease_server import ALL
 
 AUTO = "auto"
-NO_CLUSTER = "no Ray cluster answers at --address {}: `ray start --head` begins one."
+NO_CLUSTER = "no Ray cluster answers at --address {}: `ray start --head` starts one."
 GONE = (
-    "the Ray cluster at {} does not answer any more: begin one, and run the same command with its "
+    "the Ray cluster at {} no longer answers: start one, and run the same command with its "
     "--address."
 )
 LOOK_S, GONE_S = 2.0, 20.0
@@ -32,7 +32,9 @@ def refuse_no_ray(address: str | None) -> None:
         return
     host, _, port = address.rpartition(":")
     if "/" in host or not host or not port.isdecimal():
-        raise UserError(f"--address of a Ray cluster is HOST:PORT or auto, not {address!r:.80}.")
+        raise UserError(
+            f"--address of a Ray cluster must be HOST:PORT or auto, not {address!r:.80}."
+        )
     try:
         socket.create_connection((host, int(port)), 5).close()
     except (OSError, OverflowError):
@@ -107,7 +109,9 @@ class RayLauncher:
             status = self._ray.get(task)
         except self._ray.exceptions.RayTaskError as error:
             with Path(f"{self._running[task]}.log").open("a") as log:
-                log.write(f"node {error.ip} cannot write here, and all must: {error.cause}\n")
+                log.write(
+                    f"node {error.ip} cannot write here, and every node must: {error.cause}\n"
+                )
             return 2
         except self._ray.exceptions.RayError:
             return None

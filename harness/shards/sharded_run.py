@@ -125,10 +125,13 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
     if sharding.launcher != "local":
         {"slurm": refuse_no_slurm, "ray": refuse_no_ray}[sharding.launcher](sharding.address)
     elif sharding.address is not None:
-        raise UserError("--address goes with --launcher slurm or ray: add it, or leave it out.")
+        raise UserError(
+            "--address needs --launcher slurm or ray: add one of them, or leave --address out."
+        )
     if request.display not in ("line", "none"):
         raise UserError(
-            f"--display {request.display} shows one process, and shards are several: leave it out."
+            f"--display {request.display} shows one process, and a run with --shards has several: "
+            "leave it out."
         )
     stored = read_experiment(request.log_dir)
     if stored and stored.entries and read_plan(request.log_dir) is None:
@@ -145,8 +148,8 @@ def _refuse_gone(log_dir: Path) -> None:
         folder = shard_dir(log_dir, shard.name)
         if read_experiment(folder) is None:
             raise UserError(
-                f"{folder} is gone, and with it what it has asked: put it back, or name another "
-                "--log-dir."
+                f"{folder} is missing, and with it the replies of its shard: restore it, or name "
+                "another --log-dir."
             )
 
 
@@ -255,7 +258,9 @@ def _make(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) 
     """Make a shard's directory, with the artefacts of its systems."""
     folder = shard_dir(log_dir, shard.name)
     if any(folder.glob("*.eval")) or (folder / LEDGER).exists():
-        raise UserError(f"{folder} is no shard of the plan, and has asked: restore shards.json.")
+        raise UserError(
+            f"{folder} is not a shard of the plan, but holds replies: restore shards.json."
+        )
     shutil.rmtree(folder, ignore_errors=True)  # left by a plan that was never written
     subset = _experiment(experiment, plan, shard)
     open_experiment(folder, subset)
@@ -429,7 +434,7 @@ def shard_request(folder: Path) -> RunRequest:
     parent = parent_of(folder)
     plan, experiment = (read_plan(parent), read_experiment(folder)) if parent else (None, None)
     if plan is None or experiment is None:
-        raise UserError(f"{folder} is no shard of a run: `podium run --shards N` makes them.")
+        raise UserError(f"{folder} is not a shard of a run: `podium run --shards N` makes them.")
     fixed = {"suites": tuple(experiment.suite_versions), "systems": (), "log_dir": folder}
     return _REQUEST.validate_python({**plan.request, **fixed, "display": "none", "settled": True})
 

@@ -24,8 +24,8 @@ def refuse_no_slurm(partition: str | None) -> None:
         raise UserError("--launcher slurm needs submitit: pip install 'podium[slurm]'.")
     if partition != HERE and not slurm_answers():
         raise UserError(
-            "--launcher slurm found no sbatch that answers: start the run where jobs are handed "
-            "in, or say --address local for processes of this machine."
+            "--launcher slurm found no working sbatch: start the run where jobs are submitted, or "
+            "use --address local for processes of this machine."
         )
 
 

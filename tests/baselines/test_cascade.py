@@ -190,7 +190,7 @@ def test_a_cascade_is_learnt_from_tries_within_its_budget_and_runs_as_learnt(
     )
     with pytest.raises(UserError, match="learnt with samples=1: give the same"):
         cascade_automix(learned=path)
-    with pytest.raises(UserError, match="learnt by cascade-automix, not by cascade"):
+    with pytest.raises(UserError, match="trained for cascade-automix, not for cascade"):
         cascade(learned=path)
 
 

@@ -206,7 +206,7 @@ def test_draws_are_averaged_and_what_nobody_measured_stays_unknown() -> None:
 
 
 def test_two_questions_of_one_id_are_refused() -> None:
-    with pytest.raises(UserError, match="a is there twice"):
+    with pytest.raises(UserError, match="a appears twice"):
         assemble_matrix(
             MatrixSource("m", "made up"), [ASKED[0], ASKED[0]], [MatrixCell("a", "atlas", 1.0)]
         )

@@ -94,7 +94,7 @@ def test_a_table_as_helms_is_a_matrix_and_what_is_empty_is_unknown(tmp_path: Pat
         pytest.param(
             "exact_match", "verdict", "no column by one of the names score", id="no score"
         ),
-        pytest.param("cost", "exact_match", "column exact_match stands twice", id="twice"),
+        pytest.param("cost", "exact_match", "column exact_match appears twice", id="twice"),
         pytest.param(
             "0.001", "$0.001", "line 2: cost: Input should be a valid number", id="dollar"
         ),

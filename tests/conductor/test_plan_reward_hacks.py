@@ -145,7 +145,7 @@ def test_the_attacks_are_tried_on_what_grades_the_plans_before_training() -> Non
 
     anyio.run(tried, exam)
     gullible: Any = Gullible()
-    with pytest.raises(UserError, match="a policy would learn just that"):
+    with pytest.raises(UserError, match="a policy would learn this attack"):
         anyio.run(tried, exam_of(gullible, questions))
 
 

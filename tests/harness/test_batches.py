@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_waits_for_its_batch_and_submits_nothing_twice(
         server.batches.held = False
         assert main(run) == 0
     assert sizes(server) == [4] == [len(server.bill.lines)]
-    assert "Waiting for batch 0, which was submitted before" in capsys.readouterr().err
+    assert "Waiting for batch 0, which an earlier run submitted" in capsys.readouterr().err
     bills = [row.billable for row in rows_below(tmp_path / "run")]
     assert (bills.count("yes"), bills.count("unknown")) == (4, 4)
     assert not [one for one in audit(tmp_path / "run").verdicts if one.status == "fail"]

@@ -171,7 +171,7 @@ def test_a_call_that_is_not_bridged_leaves_nothing_at_the_provider_and_the_quest
         log, sample = sat_once(tmp_path, work)
         assert not server.bill.lines
     address = server.url.removeprefix("http://")
-    assert f"toy framework tried to reach {address} past the ledger" in said(sample)
+    assert f"toy framework tried to reach {address} without the ledger" in said(sample)
     assert (log.status, sample.scores or {}) == ("error", {})
 
 
@@ -180,7 +180,7 @@ def test_blocking_clients_are_refused_too(threaded: bool, tmp_path: Path) -> Non
     with serve() as server:
 
         def reach() -> None:
-            with pytest.raises(Exception, match="past the ledger"):
+            with pytest.raises(Exception, match="without the ledger"):
                 urllib.request.urlopen(f"{server.url}/v1/models", timeout=5)
 
         async def work(question: str) -> str:
@@ -192,7 +192,7 @@ def test_blocking_clients_are_refused_too(threaded: bool, tmp_path: Path) -> Non
 
         _, sample = sat_once(tmp_path, work)
         assert not server.bill.lines
-    assert "past the ledger" in said(sample)
+    assert "without the ledger" in said(sample)
 
 
 def test_a_program_that_a_framework_starts_is_refused(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_after_a_call_without_a_price_no_question_may_go_on() -> None:
         await ask(run.for_question(), usage=None)
         await ask(run.for_question())
 
-    with pytest.raises(SpendLimit, match="--max-usd-per-query cannot hold"):
+    with pytest.raises(SpendLimit, match="--max-usd-per-query cannot be enforced"):
         anyio.run(two_questions, meter("100"))
 
 

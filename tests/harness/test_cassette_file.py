@@ -41,7 +41,7 @@ def damaged() -> Sequence[tuple[str, str]]:
         (head.replace(',"source_label":"live"', ""), "first line must be a header"),
         (row, "first line must be a header"),
         ("", "first line must be a header"),
-        (head.replace(":1,", ":2,"), "no cassette of this version"),
+        (head.replace(":1,", ":2,"), "not a cassette of this version"),
         (f"{head}\n{row}\n{row}", "line 3, repeats"),
         (f"{head}\n{row[:-9]}", "line 2, is damaged"),
     ]

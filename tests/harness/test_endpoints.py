@@ -69,7 +69,9 @@ def test_a_price_beside_it_is_refused_with_its_line(tmp_path: Path) -> None:
         'label = "live"\nprices = "none"\n[[workers]]\nname = "auto"\nmodel = "openrouter/auto/x"\n'
         f'price = "fugu/fugu-ultra"\nnot_auditable = "{WHY}"\n'
     )
-    with pytest.raises(UserError, match=r"line 6, .*price.*a worker that is not_auditable has no"):
+    with pytest.raises(
+        UserError, match=r"line 6, .*price.*a worker with not_auditable must not have"
+    ):
         read_pool(str(path))
 
 

@@ -70,7 +70,7 @@ def test_replies_that_are_none_are_refused(
         pytest.param("--problems {0}/none.jsonl", "There is no file", id="problems"),
         pytest.param("--problems {0}/replies.jsonl", "leave out --problems", id="generated"),
         pytest.param("--out {0}/no/out.jsonl", "There is no directory", id="out"),
-        pytest.param("--out {0}/replies.jsonl", "is what is to be graded", id="same"),
+        pytest.param("--out {0}/replies.jsonl", "is the file to grade", id="same"),
         pytest.param("--suite practice-code --box bwrap", "no question", id="other-suite"),
         pytest.param("--box cellar", "'cellar'; known", id="box"),
     ],
@@ -110,7 +110,7 @@ def test_programs_run_in_docker_where_an_engine_answers_and_nowhere_by_accident(
     assert select_box(None, boxes("")) == "docker"
     assert select_box(None, boxes("It is down."), ours=True) == "subprocess"
     assert select_box("bwrap", boxes("It is down.")) == "bwrap"
-    with pytest.raises(UserError, match=r"cannot be had: It is down\.") as refusal:
+    with pytest.raises(UserError, match=r"not available: It is down\.") as refusal:
         select_box(None, boxes("It is down."))
     assert "--box bwrap" in str(refusal.value)
     assert "--box subprocess" in str(refusal.value)

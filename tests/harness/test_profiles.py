@@ -41,7 +41,7 @@ def test_few_questions_are_said_to_tell_little(tmp_path: Path) -> None:
     toy_run(tmp_path / "run", **{**LEARNING, "selection_limit": 3})
     profile = read_profile(tmp_path / "run", read_pool(pool_of(tmp_path / "run")), {})
     (note,) = profile.notes
-    assert note.startswith("3 questions tell good workers from useless ones")
+    assert note.startswith("3 questions separate good workers from useless ones")
     assert "ada on toy, bob on toy" in note
 
 

@@ -99,7 +99,7 @@ def test_no_report_quotes_a_question_not_even_in_a_provider_s_words(
     logs: Path, tmp_path: Path
 ) -> None:
     made = report(tmp_path, logs)
-    assert "WorkerError (its words are withheld" in texts(tmp_path / "report")
+    assert "WorkerError (its text is withheld" in texts(tmp_path / "report")
     for said in (made.text, texts(tmp_path / "report")):
         assert "mineral" not in said
         assert "settlers" not in said

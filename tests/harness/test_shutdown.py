@@ -87,7 +87,7 @@ def test_a_signal_lets_the_call_in_flight_end_and_no_other_begin(
     assert stopped(calls, SHORT_S, number) == number
     assert (calls.begun, calls.ended) == (["first"], ["first"])
     said = capfd.readouterr().err.strip()
-    assert said.startswith(f"podium: {signal.Signals(number).name}: no new call is made")
+    assert said.startswith(f"podium: {signal.Signals(number).name}: no new calls start")
     assert "up to 60 s for 1 call in flight (--grace)" in said
     assert "\n" not in said
 
@@ -97,7 +97,7 @@ def test_a_second_signal_waits_for_nobody(number: int, capfd: pytest.CaptureFixt
     calls = Calls()
     assert stopped(calls, LONG_S, number, signal.SIGTERM) == number
     assert (calls.begun, calls.ended) == (["first"], [])
-    assert "1 call in flight not waited for any longer" in capfd.readouterr().err
+    assert "no longer waiting for 1 call in flight" in capfd.readouterr().err
 
 
 @NUMBERS

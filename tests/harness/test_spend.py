@@ -39,7 +39,7 @@ async def ask_twice(spend: Spend, price_ref: str, usage: Usage | None) -> None:
 def test_after_a_call_without_a_price_no_limited_call_is_made(
     price_ref: str, usage: Usage | None, reason: str
 ) -> None:
-    with pytest.raises(SpendLimit, match=f"{reason}.*--max-usd cannot hold"):
+    with pytest.raises(SpendLimit, match=f"{reason}.*--max-usd cannot be enforced"):
         anyio.run(ask_twice, Spend(BOOK, limit=Decimal(100)), price_ref, usage)
     anyio.run(ask_twice, Spend(BOOK), price_ref, usage)
 

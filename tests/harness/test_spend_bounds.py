@@ -164,7 +164,10 @@ def test_a_worker_that_passed_its_bound_is_asked_one_call_at_a_time_and_that_is_
         watch.run(bobs([3] * 8))
     assert watch.at_once == 1
     (said,) = [one.getMessage() for one in caplog.records if one.name == "podium.harness.budget"]
-    assert said.startswith("A reply of bob cost $5.0000, more than the $2.0000 that its request")
+    assert said.startswith(
+        "A reply of bob cost $5.0000, more than the maximum of $2.0000 that "
+        "was calculated for its request"
+    )
 
 
 def test_one_that_passed_its_bound_holds_back_its_dearest_call() -> None:

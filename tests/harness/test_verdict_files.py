@@ -31,7 +31,8 @@ def test_verdicts_are_kept_as_they_came_when_there_is_no_room_to_order_them(
         verdicts.add(verdict(1))
         scratch.symlink_to(FULL)
         refused = (
-            r"out\.jsonl\.new cannot be written \(Too many levels of symbolic links\).*make room"
+            r"out\.jsonl\.new cannot be written \(Too many levels of symbolic links\)"
+            ".*Free some space"
         )
         with pytest.raises(UserError, match=refused):  # a link is never followed
             verdicts.put_in_order()
@@ -47,7 +48,9 @@ def test_a_full_disk_is_named_when_nothing_is_graded_yet(tmp_path: Path) -> None
     out = tmp_path / "out.jsonl"
     out.with_name("out.jsonl.meta.json").symlink_to(FULL)
     with (
-        pytest.raises(UserError, match=r"out\.jsonl\.meta\.json cannot .*No space.*make room"),
+        pytest.raises(
+            UserError, match=r"out\.jsonl\.meta\.json cannot .*No space.*free some space"
+        ),
         open_verdicts(out, MADE),
     ):
         pass

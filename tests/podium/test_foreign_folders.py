@@ -97,7 +97,7 @@ def test_a_script_whose_lines_a_process_would_run_again_is_told_what_it_lacks(
     done = python(beside, "unguarded.py")
     # Python's own tracker of semaphores may warn after our last line, as it is told of the end.
     raised = [line for line in done.stderr.splitlines() if "errors.UserError" in line]
-    start = "podium.harness.errors.UserError: A process that helps with reading ended"
+    start = "podium.harness.errors.UserError: A helper process for reading files ended"
     assert done.returncode == 1
     assert len(raised) == 1, done.stderr
     assert raised[0].startswith(start)

@@ -138,10 +138,16 @@ def test_no_instruction_is_left_around_a_question(split: Split) -> None:
 
 def test_an_exam_teaches_nothing() -> None:
     with pytest.raises(
-        UserError, match=r"'eval' of suite 'practice-integer' teaches nothing.*train"
+        UserError,
+        match=r"'eval' of suite 'practice-integer' is for evaluation, not for "
+        r"training.*train",
     ):
         load_training_split(NUMBERS, "eval")
-    with pytest.raises(UserError, match=r"'aime25' teaches nothing.*name another suite"):
+    with pytest.raises(
+        UserError,
+        match=r"'aime25' is for evaluation, not for training.*name "
+        r"another suite",
+    ):
         load_training_split(SUITES["aime25"], "eval")
     with pytest.raises(UserError, match="'aime25' has no 'train' split"):
         load_training_split(SUITES["aime25"])
@@ -177,7 +183,7 @@ def test_v1_teaches_under_a_name_of_its_own_and_is_an_exam_under_another(tmp_pat
     assert SUITES["livecodebench-v1"].splits == ("eval",)
     with pytest.raises(UserError, match="has no 'eval' split; it has: train"):
         suite.load("eval")
-    with pytest.raises(UserError, match="teaches nothing"):
+    with pytest.raises(UserError, match="is for evaluation, not for training"):
         load_training_split(suite, "eval")
     assert SUITES["livecodebench-train@2023-05-01.."].name == "livecodebench-train@2023-05-01.."
 

@@ -45,14 +45,14 @@ def test_texts_that_must_not_be_published_stay_in_their_log(tmp_path: Path) -> N
     matrix = matrix_of_logs([tmp_path])
     assert {asked.text for asked in matrix.questions} == {""}
     assert not matrix.publishable
-    assert matrix.notes == ("The texts of numbers stay in their log: no router reads them.",)
+    assert matrix.notes == ("The texts of numbers stay in their log and are not given to routers.",)
 
 
 def test_logs_without_a_single_worker_and_logs_that_do_not_go_together_are_refused(
     tmp_path: Path,
 ) -> None:
     sit(tmp_path / "a", "moa-lite", steps("sage", "clerk"), exam=Exam(size=1))
-    with pytest.raises(UserError, match="No worker sat alone"):
+    with pytest.raises(UserError, match="No worker answered alone"):
         matrix_of_logs([tmp_path / "a"])
     sit(tmp_path / "b", "single:sage", exam=Exam(size=1))
     sit(tmp_path / "c", "single:sage", exam=Exam(size=1), label="rehearsal")

@@ -49,8 +49,8 @@ def test_what_is_flatter_than_the_book_is_told() -> None:
         input=1, output=2, input_cache_read=0, input_cache_write=1
     )
     assert [note.partition(": ")[2] for note in found.notes] == [
-        "requests of more than 200,000 tokens cost more, which Inspect does not know.",
-        "no rate is known for cached tokens written, which cost as input does.",
+        "requests of more than 200,000 tokens cost more, which Inspect does not support.",
+        "no rate is known for cached tokens written, so they are priced as input.",
     ]
 
 
@@ -75,7 +75,7 @@ def test_the_command_writes_what_it_says_and_nothing_twice(
     before = out.read_text()
     assert GEMINI in json.loads(before)
     assert main(["prices", "export", "--inspect", str(out)]) == 2
-    assert "costs.yaml is there already" in capsys.readouterr().err
+    assert "costs.yaml already exists" in capsys.readouterr().err
     assert out.read_text() == before
 
 

@@ -90,7 +90,7 @@ def test_tiers_cached_rates_and_services_are_kept_exactly() -> None:
         pytest.param(TODAY, "gpt-5", "PROVIDER/MODEL", id="no-provider"),
         pytest.param(TODAY, "vllm/Qwen/Qwen3-32B", "no price of 'vllm/", id="own-hardware"),
         pytest.param(TODAY, "deepseek/deepseek-chat", "changes within a day", id="off-peak"),
-        pytest.param(date(2027, 1, 1), GEMINI, "Nobody knows the prices", id="future"),
+        pytest.param(date(2027, 1, 1), GEMINI, "of 2027-01-01 are not known yet", id="future"),
     ],
 )
 def test_a_price_that_nobody_can_know_is_refused(day: date, model: str, said: str) -> None:
@@ -121,7 +121,7 @@ def test_a_launch_day_on_record_cannot_be_talked_away(tmp_path: Path) -> None:
 def test_a_model_that_is_taken_for_another_name_is_said() -> None:
     model = "openai/gpt-5-2025-08-07"
     notes = price_on(model, SnapshotRequest((model,), TODAY, {}), installed(TODAY))[1]
-    assert notes == (f"{model}: genai-prices takes it for its 'gpt-5'",)
+    assert notes == (f"{model}: genai-prices treats it as its model 'gpt-5'",)
 
 
 def test_a_made_book_reads_back_and_says_where_it_is_from() -> None:

@@ -99,7 +99,7 @@ def test_an_update_shows_what_moved_and_leaves_the_older_book_as_it_is(
     for line in (
         "added 1 (openai 1)",
         "ended 2\n    anthropic/claude-sonnet-4-20250514: on 2026-06-15\n",
-        "\n    openai/gone: the source has it no more\n",
+        "\n    openai/gone: the source no longer has it\n",
         "dearer 1\n    openai/dear: 1.00 in, 2.00 out -> 2.00 in, 2.00 out",
         "cheaper 2\n    openai/cheap: 1.00 in, 2.00 out -> 0.50 in, 2.00 out",
         "- left out, 1: it has no price per token of input and of output (openai 1)",

@@ -108,7 +108,7 @@ def test_the_file_has_every_decimal_and_is_never_overwritten(tmp_path: Path) -> 
     (kept,) = json.loads(path.read_text())
     assert Decimal(kept["now"]["usd"]) == rows[0].now.usd
     assert Decimal(kept["ratio"]) == 2
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         write_repriced(rows, tmp_path / "out")
 
 

@@ -186,7 +186,9 @@ def test_verl_raises_what_has_no_value_where_it_was_told_to() -> None:
 
 @pytest.mark.parametrize("unsaid", [None, "", "skip"])
 def test_nobody_guesses_what_a_missing_value_is_to_be(unsaid: Any) -> None:
-    with pytest.raises(UserError, match="say whether one without a value fails or counts as 0"):
+    with pytest.raises(
+        UserError, match="choose whether an item without a value fails or counts as 0"
+    ):
         verl_reward(made, on_unscored=unsaid)
     with pytest.raises(UserError, match="fails or counts as 0"):
         openrlhf_reward(made, on_unscored=unsaid)
@@ -222,7 +224,7 @@ def test_verifiers_gets_a_value_or_an_exception() -> None:
 
 def test_a_task_without_a_label_is_refused() -> None:
     task, trace = SimpleNamespace(id=None), SimpleNamespace(last_reply="1")
-    with pytest.raises(BadBody, match="A label is SUITE/QUESTION"):
+    with pytest.raises(BadBody, match="A label must be SUITE/QUESTION"):
         asyncio.run(verifiers_reward(made)(task, trace))  # pyright: ignore[reportArgumentType]
 
 

@@ -115,7 +115,7 @@ def test_a_grader_that_cannot_grade_an_attack_is_refused() -> None:
             raise ValueError("empty")
         return same(question, reply)
 
-    with pytest.raises(UserError, match="Nobody knows"):
+    with pytest.raises(UserError, match="It is unknown whether suite"):
         refuse(Graded(fragile), list(Graded().load()))
 
 

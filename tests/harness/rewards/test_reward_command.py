@@ -36,8 +36,11 @@ REFUSED = [
     (("--suite", "practice-integer", "--box", "no-such"), "no-such"),
     (("--suite", "practice-integer", "--pool", "no-such"), "no-such"),
     (("--suite", "practice-integer", "--pool", "recorded-aime25"), "recorded"),
-    (("--suite", "practice-integer", "--max-usd", "1"), "--max-usd goes with --pool"),
-    (("--suite", "practice-integer", "--values", "paper"), "--values paper goes with --pool"),
+    (("--suite", "practice-integer", "--max-usd", "1"), "add --pool, or leave --max-usd out"),
+    (
+        ("--suite", "practice-integer", "--values", "paper"),
+        "add --pool, or leave --values paper out",
+    ),
     (("--suite", "practice-integer", "--timeout", "0"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--timeout", "nan"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--max-masked", "1.5"), "a share from 0 to 1"),
@@ -46,7 +49,7 @@ REFUSED = [
     (("--suite", "practice-integer", "--workers", "0"), "--workers must be at least 1, not 0"),
     (("--suite", "practice-integer", "--workers", "-2"), "--workers must be at least 1, not -2"),
     (("--suite", "practice-code", "--max-sandboxes", "0", "--workers", "2"), "at least 1, not 0"),
-    (("--suite", "practice-integer", "--port", "70000"), "0 (any free one) to 65535"),
+    (("--suite", "practice-integer", "--port", "70000"), "from 0 (any free port) to 65535"),
     (("--suite", "practice-integer", "--host", "203.0.113.1"), "--host 203.0.113.1"),
 ]
 
@@ -123,7 +126,7 @@ class Leaky(Toy):
 
 
 def test_a_suite_that_teaches_nothing_but_what_it_asks_is_refused() -> None:
-    assert "would teach and be asked" in refusal(Leaky())
+    assert "are in both training and evaluation" in refusal(Leaky())
 
 
 class Generous(Toy):

@@ -137,7 +137,7 @@ def test_what_a_killed_replica_had_is_scored_by_another_and_counted_once() -> No
         out, _, code = running.stopped(signal.SIGTERM)
     assert (status, {row["status"] for row in body["outcomes"]}) == (200, {"scored"})
     assert (counts["items"], counts["statuses"]["scored"], counts["shared"]) == (12, 12, 0)
-    assert " was lost; " in out
+    assert " died; " in out
     assert out.endswith("Stopped. 12 rewards: 12 scored; $0 spent.\n")
     assert code == 0
 
@@ -180,7 +180,7 @@ def test_an_item_that_loses_two_replicas_has_no_value_and_the_service_goes_on() 
         (again,) = anyio.run(reward.score, [RewardItem(**item(0, "go on"))])
     assert (lost.value, lost.status, lost.reason) == (None, Status.SCORER_ERROR, LOST)
     assert (again.status, reward.counts.items) == (Status.SCORED, 2)
-    assert ["was lost; " in line for line in said] == [True, True]
+    assert ["died; " in line for line in said] == [True, True]
 
 
 @pytest.mark.slow

@@ -201,7 +201,7 @@ BAD = [
     ("/score", {"items": [{"suite": "s", "question": "q"}]}, 422, "items.0.completion"),
     ("/score", native(RIGHT, epoch=0), 422, "items.0.epoch"),
     ("/score", native(RIGHT, target="42"), 422, "items.0.target"),
-    ("/score", native(RIGHT, workers=["a", "a"]), 422, "each of them once"),
+    ("/score", native(RIGHT, workers=["a", "a"]), 422, "without duplicates"),
     ("/score", native(RIGHT, workers="a"), 422, "items.0.workers"),
     ("/score", native(RIGHT, first=7), 422, "items.0.first"),
     ("/score", native(7), 422, "items.0.completion"),
@@ -214,7 +214,7 @@ BAD = [
     ("/rm", {"response": "x", "label": None}, 422, "label"),
     ("/verify", {"response": {"output": []}, "label": LABEL}, 422, "responses_create_params"),
     ("/verify", gym(RIGHT), 422, "SUITE/QUESTION"),
-    ("/verify", gym(RIGHT, label=LABEL, seen=float("nan")), 422, "no JSON numbers"),
+    ("/verify", gym(RIGHT, label=LABEL, seen=float("nan")), 422, "not JSON numbers"),
     ("/verify", gym(RIGHT, label=f"{INTEGER.name}/no-such"), 404, "no-such"),
 ]
 

@@ -74,11 +74,11 @@ def test_a_reward_service_serves_a_task() -> None:
     ("task", "words"),
     [
         ("looking", "It gives its model tools"),
-        ("boxed", "It has a sandbox of Inspect's"),
-        ("twice_asked", "It asks its model more than once."),
-        ("talking", "asks a model of its own"),
-        ("parallel", "asks a model of its own"),
-        ("judged", "asks a model of its own"),
+        ("boxed", "It uses an Inspect sandbox"),
+        ("twice_asked", "It calls its model more than once."),
+        ("talking", "calls a model of its own"),
+        ("parallel", "calls a model of its own"),
+        ("judged", "calls a model of its own"),
         ("judged_in_words", "returns the text 'rather good'"),
     ],
 )

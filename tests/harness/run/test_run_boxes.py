@@ -114,7 +114,7 @@ def test_a_box_that_lacks_a_suites_packages_is_refused_before_the_first_call(
 
 def test_without_an_engine_a_run_that_names_no_box_is_refused(tmp_path: Path) -> None:
     cupboard = Cupboard(no_engine="No engine answers at nowhere: start it.")
-    with pytest.raises(UserError, match="cannot be had: No engine answers at nowhere: start it"):
+    with pytest.raises(UserError, match="not available: No engine answers at nowhere: start it"):
         run_boxed(tmp_path / "run", cupboard)
     assert run_boxed(tmp_path / "run", cupboard, box="bwrap")
 

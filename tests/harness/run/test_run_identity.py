@@ -165,7 +165,7 @@ def test_after_a_new_scorer_has_graded_all_the_run_can_be_resumed(tmp_path: Path
         ),
         pytest.param(
             "run --suite practice-integer --system single --log-dir",
-            "name the suite that was recorded",
+            "use the suite and the prompt that were recorded",
             id="other-exam",
         ),
     ],

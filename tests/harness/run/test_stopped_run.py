@@ -48,7 +48,7 @@ def test_its_exit_code_names_the_signal(stopped: Stopped) -> None:
 
 def test_it_says_in_a_line_what_it_waits_for(stopped: Stopped) -> None:
     for number, said in zip(SIGNALS, stopped.said, strict=True):
-        (line,) = [one for one in said.splitlines() if "no new call is made" in one]
+        (line,) = [one for one in said.splitlines() if "no new calls start" in one]
         assert line.startswith(f"podium: {number.name}:")
         assert "Traceback" not in said
 

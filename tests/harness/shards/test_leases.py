@@ -196,7 +196,9 @@ def test_a_journal_of_leases_that_was_changed_is_refused(tmp_path: Path, line: b
     open_book(tmp_path, LIMITS).journal.close()
     with (tmp_path / FILE).open("ab") as file:
         file.write(line + b"\n")
-    with pytest.raises(UserError, match="line 2 is not as it was written: put the file back"):
+    with pytest.raises(
+        UserError, match="line 2 was changed after it was written: restore the file"
+    ):
         open_book(tmp_path, LIMITS)
 
 
@@ -320,7 +322,7 @@ def test_a_run_stops_below_its_limit_and_ends_with_a_larger_one(
 ) -> None:
     log_dir, cut = tmp_path / "run", ("--shards", "3", "--max-usd")
     assert ran(log_dir, WORDS, *cut, "0.034") == 1
-    assert "leaves of all shards is less than the next call" in capsys.readouterr().err
+    assert "for all shards is less than the next call" in capsys.readouterr().err
     assert 0 < assigned(log_dir) <= Decimal("0.034")
     assert 0 < answered(log_dir).total() < 8
     assert ran(log_dir, WORDS, *cut, "2") == 0

@@ -67,8 +67,9 @@ def test_where_no_cluster_answers_a_sentence_says_so(
     ray = ("--shards", "2", "--launcher", "ray", "--address")
     for place, why in {
         "127.0.0.1:9": "no Ray cluster answers at --address 127.0.0.1:9",
-        "no such place": "--address of a Ray cluster is HOST:PORT or auto, not 'no such place'",
-        "ray://127.0.0.1:10001": "is HOST:PORT or auto, not 'ray://127.0.0.1:10001'",
+        "no such place": "--address of a Ray cluster must be HOST:PORT or auto, not 'no such "
+        "place'",
+        "ray://127.0.0.1:10001": "must be HOST:PORT or auto, not 'ray://127.0.0.1:10001'",
     }.items():
         assert ran(tmp_path / "run", WORDS, *ray, place) == 2
         assert why in capsys.readouterr().err

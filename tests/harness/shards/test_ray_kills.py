@@ -114,7 +114,7 @@ def test_a_cluster_whose_head_is_lost_ends_the_run_in_a_sentence_and_a_smaller_o
             lose(first, node)
         ends(process, log_dir, 1)
     said = said_by(log_dir).read_text()
-    assert "does not answer any more: begin one, and run the same command" in said
+    assert "no longer answers: start one, and run the same command" in said
     assert "Traceback" not in said
     with nodes(2) as second, begun(log_dir, [*SLOW, *on(second)]) as process:
         ends(process, log_dir)

@@ -185,13 +185,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     refused = {
         "holds a run that is not cut into shards: leave": ran(tmp_path / "one", words, *CUT),
         "holds a run that is cut into shards: add": ran(tmp_path / "cut", words),
-        "0001 is gone": ran(gone, words, *CUT),
+        "0001 is missing": ran(gone, words, *CUT),
         "must be at least 1, not 0": ran(tmp_path / "new", words, "--shards", "0"),
         "--launcher goes with": ran(tmp_path / "new", words, "--launcher", "local"),
         "shows one process": main(
             ["run", *words, *CUT, "--display", "full", "--log-dir", str(tmp_path / "new")]
         ),
-        "is no shard of a run": main(["shard", str(tmp_path / "one")]),
+        "is not a shard of a run": main(["shard", str(tmp_path / "one")]),
     }
     said = capsys.readouterr().err
     assert set(refused.values()) == {2}

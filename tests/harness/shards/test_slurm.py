@@ -31,7 +31,7 @@ def test_a_job_that_cannot_ask_says_why_in_its_shards_log(tmp_path: Path) -> Non
     while not found:
         found |= launcher.ended()
     assert found == {folder: 2}
-    assert "is no shard of a run" in Path(f"{folder}.log").read_text()
+    assert "is not a shard of a run" in Path(f"{folder}.log").read_text()
     launcher.close()
 
 
@@ -40,9 +40,9 @@ def test_where_there_is_no_slurm_a_sentence_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ran(tmp_path / "run", WORDS, *JOBS) == 2
-    assert "found no sbatch that answers: start the run where" in capsys.readouterr().err
+    assert "found no working sbatch: start the run where" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     assert ran(tmp_path / "run", WORDS, "--shards", "2", "--address", "here") == 2
-    assert "--address goes with --launcher slurm or ray" in capsys.readouterr().err
+    assert "--address needs --launcher slurm or ray" in capsys.readouterr().err
     assert ran(tmp_path / "run", WORDS, "--address", "here") == 2
     assert "--address goes with --shards N" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_recorded_replies_refuse_systems_they_cannot_serve(
     said = complaint(capsys, *words, "--system", "moa-lite")
     assert "a replayed reply is never used for another request" in said
     said = complaint(capsys, *words, "--system", "single", "--epochs", "2")
-    assert "--epochs 2 is more than was recorded" in said
+    assert "--epochs 2 exceeds the recording" in said
     assert not (tmp_path / "run").exists()
 
 

@@ -232,23 +232,25 @@ REFUSED = {
     "prices list {0}/no.toml": NO_FILE.replace("{1}", "price book"),
     "reprice {1} --book {0}/no.toml": NO_FILE.replace("{1}", "price book"),
     "ablate --file {0}/no.toml": "The ablation file {0}/no.toml does not exist.",
-    f"run {ONE} --log-dir {{0}}/file": "{0}/file is no directory; name another --log-dir.",
-    f"run {ONE} --dry-run --log-dir {{0}}/file/x": "{0}/file is no directory; name another --log",
-    f"run {ONE} --log-dir /proc/podium": "/proc may not be written to; name another --log-dir.",
-    "demo --out /proc/podium": "/proc may not be written to; name another --out.",
-    "report {1} --out /proc/podium": "/proc may not be written to; name another --out directory.",
-    "record {1} --out /proc/podium/t.jsonl": "/proc may not be written to; name another --out.",
-    "redact {1} --out {0}/file": "{0}/file is no directory; name another --out.",
-    "train practice-cpu --out /proc/podium": "/proc may not be written to; name another --out.",
-    "ablate --out /proc/podium": "/proc may not be written to; name another --out directory.",
-    "ledger export {1} --out {0}/file/x": "{0}/file is no directory; name another --out.",
-    "reprice {1} --book none --out /proc/x": "/proc may not be written to; name another --out.",
-    "manifest key --out /proc/podium/k": "/proc may not be written to; name another --out.",
-    "audit {1} --json /proc/x.json": "/proc may not be written to; name another --json.",
-    "route aime25 --router router-knn --save /proc/x": "/proc may not be written to; name another",
-    "reward serve --suite mbpp --pool rehearsal --log-dir {0}/file": "{0}/file is no directory; ",
+    f"run {ONE} --log-dir {{0}}/file": "{0}/file is not a directory; name another --log-dir.",
+    f"run {ONE} --dry-run --log-dir {{0}}/file/x": "{0}/file is not a directory; name another "
+    "--log",
+    f"run {ONE} --log-dir /proc/podium": "/proc is not writable; name another --log-dir.",
+    "demo --out /proc/podium": "/proc is not writable; name another --out.",
+    "report {1} --out /proc/podium": "/proc is not writable; name another --out directory.",
+    "record {1} --out /proc/podium/t.jsonl": "/proc is not writable; name another --out.",
+    "redact {1} --out {0}/file": "{0}/file is not a directory; name another --out.",
+    "train practice-cpu --out /proc/podium": "/proc is not writable; name another --out.",
+    "ablate --out /proc/podium": "/proc is not writable; name another --out directory.",
+    "ledger export {1} --out {0}/file/x": "{0}/file is not a directory; name another --out.",
+    "reprice {1} --book none --out /proc/x": "/proc is not writable; name another --out.",
+    "manifest key --out /proc/podium/k": "/proc is not writable; name another --out.",
+    "audit {1} --json /proc/x.json": "/proc is not writable; name another --json.",
+    "route aime25 --router router-knn --save /proc/x": "/proc is not writable; name another",
+    "reward serve --suite mbpp --pool rehearsal --log-dir {0}/file": "{0}/file is not a "
+    "directory; ",
     "grade --suite mbpp --replies {0} --out {0}/o.jsonl": "{0} is a directory; name a file.",
-    "grade --suite mbpp --replies {0}/file --out /proc/o": "/proc may not be written to; name ano",
+    "grade --suite mbpp --replies {0}/file --out /proc/o": "/proc is not writable; name ano",
     **{
         f"{words} {{0}}/no": "There is no "
         for words in (
@@ -290,7 +292,7 @@ def test_a_path_that_does_not_work_is_named_with_the_fix(
 def test_a_doctor_says_what_a_run_would_refuse(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, f"doctor {ONE} --log-dir /proc/podium")
     assert code == 1
-    assert "- /proc may not be written to; name another --log-dir." in out
+    assert "- /proc is not writable; name another --log-dir." in out
 
 
 @pytest.mark.parametrize("words", [*LISTINGS, "data list", "workers --pool paper-constrained"])

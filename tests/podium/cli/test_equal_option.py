@@ -87,9 +87,10 @@ def test_a_dry_run_counts_no_call_beyond_the_budget(
 
 
 BAD = {
-    ("calls",): "'calls' is no equal budget: give a unit and its sizes, such as calls=9",
-    ("dollars=1",): "'dollars=1' is no equal budget",
-    ("calls=0",): "The sizes of an equal budget in calls are whole numbers of at least 1, not 0.",
+    ("calls",): "'calls' is not an equal budget: give a unit and its sizes, such as calls=9",
+    ("dollars=1",): "'dollars=1' is not an equal budget",
+    ("calls=0",): "The sizes of an equal budget in calls must be whole numbers of at least 1, not "
+    "0.",
     ("calls=1.5",): "The sizes of an equal budget in calls are whole numbers of at least 1",
     ("tokens=300",): "No call fits in tokens=300: the smallest can take",
     (

@@ -122,7 +122,7 @@ def test_a_large_log_of_a_real_run_stays_far_below_every_limit() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a = " + "[" * 100_000, "too deep"),
+        ("a = " + "[" * 100_000, "too deeply"),
         ("a = " + "9" * 5_000, "thousands of digits"),
         ("a = 1e999999", "not a finite number"),
         ("a = nan", "not a finite number"),
@@ -140,8 +140,8 @@ def test_toml_that_no_reader_takes_is_a_value_error_of_one_line(text: str, said:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[" * 100_000, "too deep"),
-        ('{"a":' * 100_000, "too deep"),
+        ("[" * 100_000, "too deeply"),
+        ('{"a":' * 100_000, "too deeply"),
         ("9" * 5_000, "thousands of digits"),
         ("1e999999", "not a finite number"),
         ("[NaN]", "NaN is not a number"),

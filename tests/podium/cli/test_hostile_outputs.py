@@ -37,12 +37,12 @@ def link(to: str) -> Callable[[Path], None]:
 
 
 PLACES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "pipe": (pipe, "is no regular file"),
-    "zero": (link("/dev/zero"), "is no regular file"),
-    "full": (link("/dev/full"), "is no regular file"),
-    "null": (link("/dev/null"), "is no regular file"),
+    "pipe": (pipe, "is not a regular file"),
+    "zero": (link("/dev/zero"), "is not a regular file"),
+    "full": (link("/dev/full"), "is not a regular file"),
+    "null": (link("/dev/null"), "is not a regular file"),
     "loop": (link("x.json"), "Too many levels of symbolic links"),
-    "nothing": (link("nowhere"), "is a link to nothing"),
+    "nothing": (link("nowhere"), "is a link to a missing file"),
     "folder": (Path.mkdir, "is a directory"),
 }
 
@@ -106,8 +106,8 @@ def test_what_is_no_file_is_refused_before_anything_is_read(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("/dev/zero", "is no regular file"),
-        ("/dev/full", "is no regular file"),
+        ("/dev/zero", "is not a regular file"),
+        ("/dev/full", "is not a regular file"),
         ("x" * 300, "no place for a file"),
         ("a\0b", "is no name of a file"),
         ("\ud800", "is no name of a file"),
@@ -154,7 +154,7 @@ def test_a_loop_of_links_is_refused_in_a_sentence_by_every_option(
 def test_a_folder_that_is_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").symlink_to("nowhere")
     for out in (tmp_path / "x", tmp_path / "x" / "inside"):
-        with pytest.raises(UserError, match="is a link to nothing; name another --out"):
+        with pytest.raises(UserError, match="is a link to a missing file; name another --out"):
             refuse_unwritable(out, "--out")
 
 
@@ -163,7 +163,7 @@ def test_the_origin_of_verdicts_is_no_pipe_either(
 ) -> None:
     os.mkfifo(tmp_path / "x.json.meta.json")
     words = [*COMMANDS["grade"].format(d=tmp_path).split(), str(tmp_path / "x.json")]
-    assert "x.json.meta.json is no regular file" in refusal(words, capsys)
+    assert "x.json.meta.json is not a regular file" in refusal(words, capsys)
 
 
 @pytest.mark.parametrize("put", [pipe, link("other")], ids=["pipe", "link"])

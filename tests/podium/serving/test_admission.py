@@ -218,7 +218,8 @@ def test_after_a_call_without_a_price_no_limited_request_is_let_in() -> None:
     refusal = refused(admission, BOB)
     assert (refusal.kind, refusal.retry_after_s) == ("out_of_budget", None)
     assert str(refusal).endswith(
-        "so --max-usd-per-day cannot hold: complete the price book or leave --max-usd-per-day out."
+        "so --max-usd-per-day cannot be enforced: complete the price book or leave "
+        "--max-usd-per-day out."
     )
     free = let_in()
     spend_by(free, ALICE, None, 1)

@@ -240,7 +240,7 @@ def test_both_commands_give_verdicts_anew_and_name_the_ones_that_differ(
         capsys.readouterr()
         assert main([*command, "--regrade"]) == 1
         shown = " ".join(capsys.readouterr().out.split())
-        assert "the log's verdict is 0.25, given anew 1.0" in shown
+        assert "the log's verdict is 0.25, the new verdict is 1.0" in shown
 
 
 def test_what_a_manifest_replaces_is_printed_and_stays(
