@@ -37,7 +37,7 @@ BEST_OF_N_TESTS = SystemCard(
         "samples at the worker's own temperature",
         "a tie goes to the program that appeared first; a reply without one comes last",
     ),
-    spent="the best of the programs that came, by public tests",
+    spent="the best program so far, by public tests",
 )
 RETRY = SystemCard(
     name="retry",

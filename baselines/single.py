@@ -78,7 +78,9 @@ def choose(accuracies: Mapping[str, float]) -> str:
     'sage'
     """
     if not accuracies:
-        raise UserError("No worker has an accuracy: run the singles on the train split first.")
+        raise UserError(
+            "No worker has a known accuracy. Run the single workers on the train split first."
+        )
     return max(accuracies, key=lambda worker: accuracies[worker])
 
 
