@@ -131,7 +131,7 @@ def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, if no public tests can be run."""
     if pool.public_tests is None:
         raise UserError(
-            f"{name} needs a suite whose questions show tests, and a sandbox to run them in."
+            f"{name} needs a suite whose questions show tests, and a sandbox to run the tests."
         )
 
 

@@ -87,7 +87,7 @@ def import_extra(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise UserError(
-            f"{module.partition('.')[0]} is not installed ({error}): pip install '.[{extra}]'."
+            f"{module.partition('.')[0]} is not installed ({error}). Run pip install '.[{extra}]'."
         ) from None
 
 

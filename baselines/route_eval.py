@@ -214,8 +214,8 @@ def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: in
     if not _has_texts(matrix):
         if names:
             raise UserError(
-                f"{matrix.name}: some questions have no text, and routers read nothing else; "
-                "leave --router out to see the anchors."
+                f"{matrix.name}: some questions have no text, which routers need. Omit --router "
+                "to see the anchors."
             )
         return RouterField((), None, seed)
     routers = [ROUTERS[name]() for name in dict.fromkeys(names or ROUTERS)]
@@ -229,7 +229,7 @@ def _has_texts(matrix: Matrix) -> bool:
 def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteComparison:
     """Evaluate routers and anchors on a matrix without gaps; UserError if one cannot be fitted."""
     if np.isnan(matrix.scores).any():
-        raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
+        raise UserError(f"{matrix.name}: some scores are unknown. Use only rows with all scores.")
     priced = not np.isnan(matrix.usd).any()
     ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else None
     # By system and willingness, over all questions of the matrix; filled fold by fold.
@@ -346,6 +346,6 @@ def _notes(matrix: Matrix, evaluated: Matrix, picks: Mapping[str, Choices]) -> t
     nobody = int((evaluated.scores.max(axis=1) <= 0).sum())
     several = (SEVERAL,) if np.ptp(picks[BEST_SINGLE]) else ()
     rule = f"{ORACLE_RULE} (so on {nobody} of {len(evaluated.questions)} questions)."
-    omitted = f"Left out: {', '.join(ROUTERS)}; they read questions, and here some have no text."
+    omitted = f"Left out: {', '.join(ROUTERS)}; they need texts, and some questions have none."
     unread = () if _has_texts(matrix) else (omitted,)
     return (*several, *matrix.notes, *unread, rule)

@@ -97,7 +97,7 @@ def best_single(worker: str, chosen_on: str, n: int, pool: str | None = None) ->
     Both travel in the log as provenance; `hindsight` is the evaluation that it is then shown in.
     """
     if chosen_on not in ("train", "validation", "hindsight"):
-        raise UserError(f"chosen_on is train, validation or hindsight, not {chosen_on!r}.")
+        raise UserError(f"chosen_on must be train, validation or hindsight, not {chosen_on!r}.")
     return as_solver(single_system(worker), pool)
 
 

@@ -319,7 +319,7 @@ class _Triplets(SystemMethods):
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
         if (has := len(spec.names)) >= TRIPLET:
             return None
-        return f"needs at least {TRIPLET} workers, and pool {spec.name!r} has {has}: take another."
+        return f"needs at least {TRIPLET} workers, and pool {spec.name!r} has {has}. Use another."
 
 
 class _Exploring(_Triplets):
