@@ -59,7 +59,7 @@ def check_json(model: type[RowT], path: Path) -> RowT:
         text = unpack_gzip(content) if path.suffix == ".gz" else content
         return check_row(model, parse_json(text), str(path))
     except FileNotFoundError:
-        raise UserError(f"There is no file {path} (PODIUM_DATA names another folder).") from None
+        raise UserError(f"There is no file {path} (PODIUM_DATA can name another folder).") from None
     except (OSError, EOFError, zlib.error, ValueError) as error:
         reason = error if isinstance(error, ValueError) else type(error).__name__
         raise UserError(f"{path} cannot be read as JSON: {reason}.") from None
@@ -70,8 +70,8 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
     pins: list[str] = []
     for path in paths:
         if not path.is_file():
-            way = f": `podium data fetch {fetch}` gets it" if fetch else ""
-            raise UserError(f"There is no file {path}{way} (PODIUM_DATA names another folder).")
+            way = f" Download it with `podium data fetch {fetch}`." if fetch else ""
+            raise UserError(f"There is no file {path} (PODIUM_DATA can name another folder).{way}")
         pins.append(f"{path.name}@sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}")
     return ", ".join(pins)
 

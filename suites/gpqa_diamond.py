@@ -180,7 +180,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
     files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
     by_hand = (
         "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
-        f"{files} (PODIUM_DATA names another folder)"
+        f"{files} (PODIUM_DATA can name another folder)"
     )
     return _parsed_csv(hub_file(source, by_hand).read_bytes(), f"{source.hub} at {source.revision}")
 

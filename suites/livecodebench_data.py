@@ -199,8 +199,8 @@ def pinned_index(
     if not path.is_file():
         name = source.hub_file or path.name
         if source.hub is None:
-            raise UserError(f"There is no {path}: put {name} there (PODIUM_DATA names the folder).")
-        otherwise = f"put {name} at {path} (PODIUM_DATA names another folder)"
+            raise UserError(f"There is no {path}. Put {name} there (PODIUM_DATA names the folder).")
+        otherwise = f"put {name} at {path} (PODIUM_DATA can name another folder)"
         path = hub_file(source, otherwise, f"{name} of {source.hub}")
     mismatch, size = f"{path} is not the pinned file", path.stat().st_size
     if source.size is not None and size != source.size:

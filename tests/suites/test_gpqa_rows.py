@@ -236,7 +236,7 @@ def test_a_gated_set_without_a_token_says_where_to_accept_and_which_file_will_do
     hub.gated = True
     said = loaded(tmp_path, hub.url)
     assert said.startswith(
-        "Idavidrein/gpqa is gated: accept the terms on the hub's page of Idavidrein/gpqa and set "
+        "Idavidrein/gpqa is gated. Accept the terms on the hub's page of Idavidrein/gpqa and set "
         "HF_TOKEN, or run `podium data fetch gpqa-diamond`"
     )
     assert f"put the authors' file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or " in said
@@ -249,7 +249,8 @@ def test_offline_without_a_copy_the_message_says_which_file_to_put_where(tmp_pat
     assert said.startswith("Idavidrein/gpqa cannot be loaded (")
     assert f"put the authors' file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or " in said
     asked = (
-        "so the hub is not asked): unset it and try again, or run `podium data fetch gpqa-diamond`"
+        "which forbids requests to the hub). Unset it and try again, or "
+        "run `podium data fetch gpqa-diamond`"
     )
     assert asked in said
     assert "\n" not in said
