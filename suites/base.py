@@ -89,14 +89,14 @@ class PromptedSuite(DatasetSuite):
         """Return the suite with this prompt; UserError for an unknown one."""
         if prompt not in self.prompts:
             names = ", ".join(self.prompts)
-            raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {names}.")
+            raise UserError(f"Suite {self.name} has no prompt {prompt!r}. It has: {names}.")
         return replace(self, prompt=prompt)
 
 
 def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> None:
     """Raise UserError for a split that a suite does not have."""
     if split not in splits:
-        raise UserError(f"Suite {name} has no {split!r} split; it has: {', '.join(splits)}.")
+        raise UserError(f"Suite {name} has no {split!r} split. It has: {', '.join(splits)}.")
 
 
 def unsealed(question: Question) -> str:
@@ -109,7 +109,7 @@ def unsealed(question: Question) -> str:
 def required_box(box: Box | None, name: str) -> Box:
     """Return the box; ValueError without one."""
     if box is None:
-        raise ValueError(f"{name} runs programs: name a sandbox with --box.")
+        raise ValueError(f"{name} runs programs. Give a sandbox with --box.")
     return box
 
 
@@ -152,7 +152,7 @@ def cards(path: Path = CARDS) -> dict[str, Card]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path.name} is no TOML: {error}.") from error
+        raise UserError(f"{path.name} is not valid TOML: {error}.") from error
     return {name: _card(name, table, path) for name, table in tables.items()}
 
 

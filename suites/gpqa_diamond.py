@@ -235,7 +235,7 @@ def _refuse_incomplete(row: dict[str, object], place: str) -> None:
             raise UserError(f"{place} has no column {column!r}.")
         value = row[column]
         if not (isinstance(value, str) and value.strip()):
-            raise UserError(f"{place}: its {column!r} is empty or no text.")
+            raise UserError(f"{place}: its {column!r} is empty or not text.")
     right, *wrong = (str(row[column]).strip() for column in (RIGHT, *WRONG))
     if right in wrong:
-        raise UserError(f"{place}: its {RIGHT!r} is also one of the incorrect ones.")
+        raise UserError(f"{place}: its {RIGHT!r} is also an incorrect answer.")

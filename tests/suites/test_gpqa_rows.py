@@ -100,9 +100,9 @@ def test_a_column_that_is_absent_or_empty_is_named(tmp_path: Path, column: str) 
     path = jsonl(tmp_path / "own.jsonl", row("r1"), without(column))
     assert refusal(path) == f"{path}, row 2 has no column {column!r}."
     path = jsonl(tmp_path / "own.jsonl", row("r1"), row("r2", **{column: "  "}))
-    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or no text."
+    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or not text."
     path = jsonl(tmp_path / "own.jsonl", row("r1"), row("r2", **{column: 5}))
-    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or no text."
+    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or not text."
 
 
 def test_two_rows_with_one_id_are_refused(tmp_path: Path) -> None:
@@ -112,9 +112,7 @@ def test_two_rows_with_one_id_are_refused(tmp_path: Path) -> None:
 
 def test_a_right_option_that_is_also_a_wrong_one_is_refused(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "own.jsonl", row("r1", **{"Correct Answer": f"{SECRET} 2"}))
-    assert (
-        refusal(path) == f"{path}, row 1: its 'Correct Answer' is also one of the incorrect ones."
-    )
+    assert refusal(path) == f"{path}, row 1: its 'Correct Answer' is also an incorrect answer."
 
 
 def test_a_file_that_is_no_csv_no_json_or_empty_is_refused_without_its_text(tmp_path: Path) -> None:
