@@ -271,7 +271,7 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
             "(FrugalGPT: within a budget of dollars)",
         ),
         acts="passes",
-        spent="the best so far: the vote of its last whole stage",
+        spent="the vote of its last complete stage",
     )
 
 

@@ -95,7 +95,7 @@ def _matched(unit: str, quantity: str) -> SystemCard:
     return SystemCard(
         name=f"compute-matched-{unit}",
         solver="podium/compute_matched",
-        summary=f"Samples the best single worker until a query costs as many {quantity}.",
+        summary=f"Samples the best single worker until a query takes as many {quantity}.",
         source="podium (control); self-consistency: Wang et al. 2022, arXiv 2203.11171",
         calls=Calls(
             "k, so that the means are equal",

@@ -139,7 +139,7 @@ class _Presets(_Unread):
 FUSION = SystemCard(
     name="fusion",
     solver="podium/fusion",
-    summary="A panel answers, a judge compares in a fixed structure, and writes the final answer.",
+    summary="A panel answers; a judge compares the answers and writes the final one.",
     source=f"OpenRouter's Fusion, 2026-06; prompts: {SOURCE.format('fusion')}",
     calls=Calls(
         "panel + 2: n + 2 with at most eight workers, 5 with a preset",
@@ -260,7 +260,7 @@ REMOM = SystemCard(
     summary="Parallel answers in rounds that read the round before; one final call.",
     source=f"{SOURCE.format('remom')}, after PaCoRe, arXiv 2601.05593",
     calls=Calls(
-        "breadth + 1, with breadth = 4 unless said; several rounds: their sum and 1",
+        "breadth + 1, with breadth = 4 by default; several rounds: their sum + 1",
         exactly(lambda n, args: sum(_breadths(args.get("breadth") or BREADTH)) + 1),
     ),
     prompts=(REFERENCES, SYNTHESIS),

@@ -116,7 +116,7 @@ SELF_REFLECTION = SystemCard(
     solver="podium/self_reflection",
     summary="One worker answers, then reviews its answer k - 1 times in one conversation.",
     source=PAPER,
-    calls=Calls("k, with k = 5 unless said", calls_by("k", TIMES)),
+    calls=Calls("k, with k = 5 by default", calls_by("k", TIMES)),
     prompts=(REVIEW,),
     k="k",
     traits=frozenset({"best worker"}),
@@ -130,7 +130,7 @@ SELF_REFLECTION = SystemCard(
 LONG_CONTEXT = SystemCard(
     name="long-context",
     solver="podium/long_context",
-    summary="One worker answers once and may write five times as many tokens.",
+    summary="One worker answers once, with five times its token limit.",
     source=PAPER,
     calls=Calls("1", ONE_CALL),
     k="times",

@@ -262,7 +262,7 @@ _NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)
 ROUTER_LLM = SystemCard(
     name="router-llm",
     solver="podium/router_llm",
-    summary="The pool's conductor names one worker for each question, and it answers alone.",
+    summary="The pool's conductor chooses one worker for each question, which answers alone.",
     group="routers",
     source="podium (a common control); no training",
     calls=Calls("1, plus 1 of the conductor", ONE_CALL, conductor=1),
