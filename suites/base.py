@@ -89,14 +89,14 @@ class PromptedSuite(DatasetSuite):
         """Return the suite with this prompt; UserError for an unknown one."""
         if prompt not in self.prompts:
             names = ", ".join(self.prompts)
-            raise UserError(f"Suite {self.name} has no prompt {prompt!r}. It has: {names}.")
+            raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {names}.")
         return replace(self, prompt=prompt)
 
 
 def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> None:
     """Raise UserError for a split that a suite does not have."""
     if split not in splits:
-        raise UserError(f"Suite {name} has no {split!r} split. It has: {', '.join(splits)}.")
+        raise UserError(f"Suite {name} has no {split!r} split; it has: {', '.join(splits)}.")
 
 
 def unsealed(question: Question) -> str:
