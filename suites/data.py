@@ -276,7 +276,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
     )
     files = [str(file["filename"]) for file in loaded.cache_files]
     if revision and not all(revision in Path(file).parts for file in files):
-        raise HubError(f"only another revision than {revision[:12]} is cached")
+        raise HubError(f"the cache does not have revision {revision[:12]}")
     return tuple(dict(row) for row in loaded)
 
 

@@ -157,7 +157,7 @@ def test_offline_another_revision_in_the_cache_is_not_taken_for_the_pinned_one(h
         "except Exception as error: print(type(error).__name__, error)"
     )
     done = python(code, home=home, HF_HUB_OFFLINE="1")
-    said = "only another revision than aaaaaaaaaaaa is cached"
+    said = "the cache does not have revision aaaaaaaaaaaa"
     assert done.out.splitlines()[-1] == f"HubError {said}"
 
 
