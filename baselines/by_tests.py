@@ -29,7 +29,7 @@ BEST_OF_N_TESTS = SystemCard(
     solver="podium/best_of_n_tests",
     summary="One worker answers n times; the program that passes the most public tests wins.",
     source="podium (common practice: sample, then run the tests that the question shows)",
-    calls=Calls("n, with n = 5 unless said", calls_by("n", SAMPLES)),
+    calls=Calls("n, with n = 5 by default", calls_by("n", SAMPLES)),
     k="n",
     traits=frozenset({"best worker"}),
     needs=frozenset({"public tests"}),
@@ -37,12 +37,12 @@ BEST_OF_N_TESTS = SystemCard(
         "samples at the worker's own temperature",
         "a tie goes to the program that appeared first; a reply without one comes last",
     ),
-    spent="the best of the programs that came, by public tests",
+    spent="the best program so far, by public tests",
 )
 RETRY = SystemCard(
     name="retry",
     solver="podium/retry",
-    summary="One worker is asked again, at temperature 0, until its program passes public tests.",
+    summary="Asks one worker again, at temperature 0, until its program passes public tests.",
     source=SOURCE,
     calls=Calls("1 to 5", lambda n, args: (1, int(args.get("tries") or TRIES))),
     k="tries",
@@ -58,7 +58,7 @@ WARMING = replace(
     RETRY,
     name="warming",
     solver="podium/warming",
-    summary="As retry, while the temperature rises from 0 to 0.5.",
+    summary="Like `retry`, but the temperature rises from 0 to 0.5.",
     deviations=(
         _PUBLIC,
         "rises in equal steps (the authors: gradually)",
@@ -69,7 +69,7 @@ WARMING = replace(
 ESCALATION = SystemCard(
     name="escalation",
     solver="podium/escalation",
-    summary="Workers are asked from the cheapest to the dearest until one passes public tests.",
+    summary="Asks workers, cheapest first, until a program passes public tests.",
     source=SOURCE,
     calls=Calls("1 to n", lambda n, args: (1, len(_named(args.get("order"))) or n)),
     needs=frozenset({"public tests"}),
@@ -131,7 +131,7 @@ def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before the first call, if no public tests can be run."""
     if pool.public_tests is None:
         raise UserError(
-            f"{name} needs a suite whose questions show tests, and a sandbox to run them in."
+            f"{name} needs a suite whose questions show tests, and a sandbox to run the tests."
         )
 
 

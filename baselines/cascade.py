@@ -65,8 +65,8 @@ class Scoring:
         if self.scorer not in SCORERS or self.samples < 1:
             names = ", ".join(SCORERS)
             raise UserError(
-                f"A cascade's scorer is one of {names}, with samples of at least 1, not "
-                f"{self.scorer!r} with {self.samples}."
+                f"A cascade's scorer is one of {names}, with samples of at least 1. Replace scorer "
+                f"{self.scorer!r} or samples {self.samples}."
             )
 
     @property
@@ -237,7 +237,7 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
     rows = [[row[e] for e in sorted(row)] for row in by_question.values() if len(row) == workers]
     if not rows:
         raise UserError(
-            "A cascade learnt nothing: no train question was answered by all workers; run it again."
+            "The cascade learnt nothing: no train question has answers of all workers. Run again."
         )
     return rows
 
@@ -259,7 +259,7 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
     return SystemCard(
         name=name,
         solver=f"podium/{name.replace('-', '_')}",
-        summary=f"Up to three workers in turn; the first answer that {trusted} stands.",
+        summary=f"Asks up to three workers in turn and gives the first answer that {trusted}.",
         group="routers",
         source=source,
         calls=Calls(f"{scoring.last_calls}-{2 * scoring.calls + scoring.last_calls}", expected),
@@ -271,7 +271,7 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
             "(FrugalGPT: within a budget of dollars)",
         ),
         acts="passes",
-        spent="the best so far: the vote of its last whole stage",
+        spent="the vote of its last complete stage",
     )
 
 
@@ -313,11 +313,11 @@ def cascade_system(
     """Return the cascade: learnt, or untrained over `workers` with one threshold for all stages."""
     if learned is None and not workers:
         raise UserError(
-            "A cascade that is not trained needs its workers in order, cheapest first: "
-            "-S workers=a,b; or let `podium run` train it."
+            "A cascade that is not trained needs its workers in order, cheapest first. "
+            "Give -S workers=a,b, or let `podium run` train it."
         )
     if not 0 <= threshold <= 1:
-        raise UserError(f"A cascade's threshold lies between 0 and 1, not at {threshold:g}.")
+        raise UserError(f"A cascade's threshold must be between 0 and 1, not {threshold:g}.")
 
     names = learned.about.workers if learned else tuple(workers)
     chain = learned.arrays if learned else _untrained(len(names), threshold)
@@ -362,7 +362,9 @@ def _register(name: str, usual: Scoring) -> None:
         taught = read_artifact(learned, name, sha256) if learned else None
         trained_samples = (taught.about.settings or {}).get("samples") if taught else samples
         if trained_samples != samples:
-            raise UserError(f"{learned} was learnt with samples={trained_samples}: give the same.")
+            raise UserError(
+                f"{learned} was trained with samples={trained_samples}. Set samples to this value."
+            )
         scoring = Scoring(usual.scorer, samples)
         return cascade_system(scoring, taught, as_names(workers), threshold)
 

@@ -87,7 +87,7 @@ def import_extra(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise UserError(
-            f"{module.partition('.')[0]} is not installed ({error}): pip install '.[{extra}]'."
+            f"{module.partition('.')[0]} is not installed ({error}). Run pip install '.[{extra}]'."
         ) from None
 
 
@@ -148,6 +148,6 @@ def refuse_too_few(system: str, budget: TrainingBudget, least: int) -> None:
     """Raise UserError, before any call, if a budget is below the minimum."""
     if budget.calls < least or not budget.questions:
         raise UserError(
-            f"{system} needs at least {least} worker calls and one train question to learn from, "
-            f"and has {budget.calls} and {len(budget.questions)}: give it more with --train-calls."
+            f"{system} needs at least {least} worker calls and one train question, but has "
+            f"{budget.calls} and {len(budget.questions)}. Raise --train-calls."
         )

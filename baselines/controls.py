@@ -95,7 +95,7 @@ def _matched(unit: str, quantity: str) -> SystemCard:
     return SystemCard(
         name=f"compute-matched-{unit}",
         solver="podium/compute_matched",
-        summary=f"The best single worker, sampled until a query takes as many {quantity}.",
+        summary=f"Samples the best single worker until a query takes as many {quantity}.",
         source="podium (control); self-consistency: Wang et al. 2022, arXiv 2203.11171",
         calls=Calls(
             "k, so that the means are equal",
@@ -136,9 +136,11 @@ def compute_matched_system(
 ) -> System:
     """Ask one worker k times on average, and vote or test; `matched_with` is provenance."""
     if worker is None or k is None:
-        raise UserError("k is known once the system that is matched has sat the suite")
+        raise UserError(
+            "k is unknown until the system to match has run on the suite. Run that system first."
+        )
     if not 1 <= k <= MOST_SAMPLES:
-        raise UserError(f"A matched k is between 1 and {MOST_SAMPLES}, not {k}.")
+        raise UserError(f"A matched k must be between 1 and {MOST_SAMPLES}, not {k}.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
         count = sample_count(k, seed, question.id, pool.epoch)

@@ -120,7 +120,7 @@ def _newest_samples(folder: Path) -> list[_Samples]:
             newest[model, task] = (stamp, path, results)
     if not newest:
         raise UserError(
-            f"{folder} holds no samples_*.jsonl: run lm_eval {OLDEST} or later with --log_samples."
+            f"{folder} holds no samples_*.jsonl. Run lm_eval {OLDEST} or later with --log_samples."
         )
     return [_samples(*key, path, results) for key, (_, path, results) in newest.items()]
 
@@ -132,23 +132,23 @@ def _samples(model: str, task: str, path: Path, results: _Results | None) -> _Sa
         place = f"{path}, line {line}"
         if not fields.keys() & {"filter", "metrics"}:
             raise UserError(
-                f"{place}: it has no columns `filter` and `metrics`, which say how it was judged. "
+                f"{place}: it has no columns `filter` and `metrics`, so its grading is unknown. "
                 f"lm-eval {OLDEST} and later write them: run that task again."
             )
         row = check_row(_Row, fields, place)
         document = _document(task, row, path)
         if documents.setdefault(row.doc_id, document).digest != document.digest:
-            raise UserError(f"{place}: document {row.doc_id} is another one in an earlier line.")
+            raise UserError(f"{place}: document {row.doc_id} differs from that of an earlier line.")
         for metric in dict.fromkeys(row.metrics):
             judged = values[row.filter, metric]
             if row.doc_id in judged:
                 raise UserError(
-                    f"{place}: document {row.doc_id} stands in line {judged[row.doc_id][0]}, too "
+                    f"{place}: document {row.doc_id} is also in line {judged[row.doc_id][0]} "
                     f"(filter {row.filter}). Keep one of them, or run that task again."
                 )
             judged[row.doc_id] = (line, fields.get(metric))
     if not documents:
-        raise UserError(f"{path} has no rows: run lm_eval on that task again, or take it away.")
+        raise UserError(f"{path} has no rows. Run lm_eval on that task again, or delete the file.")
     return _Samples(model, task, path, results, documents, values)
 
 
@@ -178,7 +178,7 @@ def _common_way(task: str, files: Sequence[_Samples]) -> Way:
 
 def _named(ways: Sequence[Way]) -> str:
     listed = ", ".join(f"{metric} (filter {kind})" for kind, metric in ways)
-    return listed or "no metric that all its documents have and of which more is better"
+    return listed or "no metric that covers all documents and for which higher is better"
 
 
 def _refuse_unlike(files: Sequence[_Samples]) -> None:
@@ -187,7 +187,7 @@ def _refuse_unlike(files: Sequence[_Samples]) -> None:
     for file in files:
         for id, document in file.documents.items():
             if digests.setdefault(id, document.digest) != document.digest:
-                raise UserError(f"{file.path}: document {id} is another one in an earlier file.")
+                raise UserError(f"{file.path}: document {id} differs from that of an earlier file.")
     results = [(file.model, file.results) for file in files if file.results]
     for setting, values in (
         ("number of examples in the prompt (n-shot)", _by_model(results, "shots", sample.task)),

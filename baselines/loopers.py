@@ -133,13 +133,13 @@ class _Presets(_Unread):
         has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
         models = dict.fromkeys((*PRESETS[x], OPUS)) if x in PRESETS else ()
         lacks = ", ".join(model for model in models if model not in has)
-        return f"needs workers of {lacks}: take pool openrouter-fusion." if lacks else None
+        return f"needs workers of {lacks}. Use pool openrouter-fusion." if lacks else None
 
 
 FUSION = SystemCard(
     name="fusion",
     solver="podium/fusion",
-    summary="A panel answers, a judge compares in a fixed structure, and writes the final answer.",
+    summary="A panel answers; a judge compares the answers and writes the final one.",
     source=f"OpenRouter's Fusion, 2026-06; prompts: {SOURCE.format('fusion')}",
     calls=Calls(
         "panel + 2: n + 2 with at most eight workers, 5 with a preset",
@@ -194,7 +194,7 @@ def _with_model(pool: Pool, model: str) -> str:
         name = pool.spec.worker(worker).model if pool.spec else str(pool.models[worker])
         if name.removeprefix("openrouter/") == model:
             return worker
-    raise UserError(f"This pool has no worker of {model}: take pool openrouter-fusion.")
+    raise UserError(f"This pool has no worker of {model}. Use pool openrouter-fusion.")
 
 
 @register
@@ -248,17 +248,19 @@ def _breadths(breadth: object) -> list[int]:
     listed = cast("list[object]", breadth) if isinstance(breadth, list) else [breadth]
     words = [word.strip() for entry in listed for word in str(entry).split(",")]
     if not all(re.fullmatch(r"[1-9]\d?", word, re.ASCII) for word in words):
-        raise UserError(f"remom's breadth is 1 to 99 calls, or so many a round, not {breadth!r}.")
+        raise UserError(
+            f"remom's breadth is 1 to 99 calls, or one such number per round, not {breadth!r}."
+        )
     return [int(word) for word in words]
 
 
 REMOM = SystemCard(
     name="remom",
     solver="podium/remom",
-    summary="Rounds of answers side by side, each round reading the last; one call ends it.",
+    summary="Parallel answers in rounds that read the round before; one final call.",
     source=f"{SOURCE.format('remom')}, after PaCoRe, arXiv 2601.05593",
     calls=Calls(
-        "breadth + 1, with breadth = 4 unless said; several rounds: their sum and 1",
+        "breadth + 1, with breadth = 4 by default; several rounds: their sum + 1",
         exactly(lambda n, args: sum(_breadths(args.get("breadth") or BREADTH)) + 1),
     ),
     prompts=(REFERENCES, SYNTHESIS),
@@ -345,7 +347,7 @@ UNRATED = "no worker's rating of its own answer could be read, so the last answe
 CONFIDENCE = SystemCard(
     name="confidence",
     solver="podium/confidence",
-    summary="Workers from the cheapest on; the first that is sure of its own answer stands.",
+    summary="Asks workers, cheapest first, until one is sure of its own answer.",
     source=SOURCE.format("confidence"),
     calls=Calls("2-2n", lambda n, args: (2, 2 * (len(as_names(args.get("order"))) or n))),
     prompts=(EVALUATING, RATE),
@@ -393,7 +395,7 @@ def stated_confidence(text: str) -> float | None:
 def confidence_system(order: str | list[str] | None = None, threshold: float = THRESHOLD) -> System:
     """Return the looper over `order`, else the cheapest first; each rates its own answer."""
     if not 0 <= threshold <= 1:
-        raise UserError(f"A confidence's threshold lies between 0 and 1, not at {threshold:g}.")
+        raise UserError(f"A confidence's threshold must be between 0 and 1, not {threshold:g}.")
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -428,7 +430,7 @@ async def _rated(session: Session, worker: str, answer: str) -> float | None:
 RATINGS = SystemCard(
     name="ratings",
     solver="podium/ratings",
-    summary="Every worker answers, for a person to rate; a client that reads one gets the first.",
+    summary="Every worker answers, for a person to rate; the first answer is graded.",
     source=SOURCE.format("ratings"),
     calls=Calls("n", exactly(lambda n, args: n)),
     deviations=(

@@ -184,7 +184,7 @@ class MasExplorer:
                 rows.append(design_features(question, design, n))
                 grades.append(trial.value)
         if not rows:
-            raise UserError(f"{NAME} learnt nothing: no try was graded; run it again.")
+            raise UserError(f"{NAME} learnt nothing, because no try was graded. Run it again.")
         weights = ridge(np.array(rows), np.array(grades))
         settings = {"embedder": f"hashed words, {WORDS}", "tries": len(rows)}
         return Artifact(learnt_from(NAME, given, done, settings), {WEIGHTS: weights})
@@ -199,7 +199,7 @@ def ridge(rows: Floats, grades: Floats) -> Floats:
 MAS_SAMPLE = SystemCard(
     name="mas-sample",
     solver="podium/mas_sample",
-    summary="A mode of collaboration, its members and their roles, drawn for each question.",
+    summary="Draws a collaboration mode, its members and their roles for each question.",
     group="controls",
     source=f"podium (control); the space of {SOURCE}",
     calls=Calls("1-13", lambda _n, _args: (1, MOST_CALLS)),

@@ -28,7 +28,7 @@ togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 WARM = Sampling(temperature=0.7)
 """The authors' temperature, for proposers and aggregator: same file."""
 
-AGGREGATED = "an aggregation of the replies that came; without a call left for it, their vote"
+AGGREGATED = "an aggregation of the replies so far; if no call is left for it, their vote"
 LAYERS = 3  # the authors' own number (arXiv 2406.04692, section 3.1)
 
 OWN_LIMIT = "each worker keeps its own token limit (the authors: 2048)"
@@ -71,7 +71,7 @@ MOA_3 = replace(
     name="moa-3",
     solver="podium/moa_3",
     summary="Two layers of all workers, then an aggregator.",
-    calls=Calls("(layers - 1) * n + 1, with 3 layers unless said", exactly(_calls)),
+    calls=Calls("(layers - 1) * n + 1, with 3 layers by default", exactly(_calls)),
 )
 MOA_PAPER = replace(
     MOA_LITE,
@@ -150,7 +150,7 @@ SELF_MOA = SystemCard(
     solver="podium/self_moa",
     summary="One worker answers k times, then synthesises its own replies.",
     source="Li et al. 2025, arXiv 2502.00674 (written from the paper: its repository has no code)",
-    calls=Calls("k + 1, with k = 6 unless said", calls_by("k", SAMPLES, 1)),
+    calls=Calls("k + 1, with k = 6 by default", calls_by("k", SAMPLES, 1)),
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
     k="k",
     traits=frozenset({"best worker"}),

@@ -73,7 +73,7 @@ class _Bounds(SystemMethods):
 ORACLE = SystemCard(
     name="oracle",
     solver="podium/oracle",
-    summary="For each question the plan with the highest expected accuracy, found with its target.",
+    summary="Runs each question's plan of highest expected accuracy, found with its target.",
     source="podium (control)",
     calls=Calls("1-5", lambda n, args: (1, MAX_STEPS)),
     group="controls",
@@ -221,7 +221,7 @@ def read_plans(path: Path) -> dict[str, PlanChoice]:
     """Read the file of `write_plans`; UserError if it is absent or damaged."""
     if not path.is_file():
         raise UserError(
-            f"There are no oracle plans at {path}; `podium run --system oracle` makes them."
+            f"There are no oracle plans at {path}. Create them with `podium run --system oracle`."
         )
     try:
         return _TABLE.validate_json(path.read_bytes()).choices
@@ -236,7 +236,7 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
     def plan(question: Question, pool: Pool) -> Workflow:
         if question.id not in choices:
             raise UserError(
-                f"The oracle has no plan for question {question.id!r}; make its plans anew."
+                f"The oracle has no plan for question {question.id!r}. Create its plans again."
             )
         chosen = check(choices[question.id].plan, pool.workers)
         if isinstance(chosen, Malformed):

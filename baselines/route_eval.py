@@ -62,12 +62,12 @@ def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = Fa
         split = split_by_share(matrix, text, seed, by_date=kind == "date")
     elif kind == "folds" and unit in ("", "group"):
         if not count.isdecimal():
-            raise UserError(f"{rule!r}: name how many folds, e.g. folds:5.")
+            raise UserError(f"{rule!r} has no number of folds. Write e.g. folds:5.")
         split = split_in_folds(matrix, int(count), seed, by_group=bool(unit))
     elif rule == "declared":
         split = split_declared(matrix)
     else:
-        raise UserError(f"There is no split {rule!r}: name {FORMS}.")
+        raise UserError(f"There is no split {rule!r}. Use {FORMS}.")
     return _without_shared(matrix, split, drop_shared=drop_shared)
 
 
@@ -79,10 +79,10 @@ def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Sp
         share = math.nan
     if not 0 < share < 1:
         rule = f"{'date' if by_date else 'share'}:{text}"
-        raise UserError(f"{rule!r}: a share lies between 0 and 1, e.g. date:0.3.")
+        raise UserError(f"{rule!r}: a share must be between 0 and 1, e.g. date:0.3.")
     days = [(question.date, question.id) for question in matrix.questions]
     if by_date and (undated := sum(not day for day, _ in days)):
-        raise UserError(f"{matrix.name}: {undated} questions have no date; split by folds:5.")
+        raise UserError(f"{matrix.name}: {undated} questions have no date. Split by folds:5.")
     n = len(days)
     limit, test = math.ceil(n * share - 1e-9), list[int]()
     if by_date:
@@ -96,10 +96,10 @@ def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Sp
     if not train or not test:
         raise UserError(f"{matrix.name}: {n} questions cannot be split at a share of {share:g}.")
     if not by_date:
-        name = f"{100 * share:g} % drawn with seed {seed}, taught by the other {len(train)}"
+        name = f"{100 * share:g} % drawn with seed {seed}, trained on the other {len(train)}"
         return Split(name, (Fold(np.array(sorted(train)), np.array(sorted(test))),))
     earliest, cut, latest = (days[index][0] for index in (train[0], test[-1], test[0]))
-    name = f"the last {100 * share:g} % by date ({cut} to {latest}), taught by {len(train)}"
+    name = f"the last {100 * share:g} % by date ({cut} to {latest}), trained on {len(train)}"
     return Split(f"{name} from {earliest} on", (Fold(np.array(train), np.array(test[::-1])),))
 
 
@@ -136,8 +136,8 @@ def split_declared(matrix: Matrix) -> Split:
         for side in ("train", "eval")
     )
     if not (len(train) and len(test)):
-        raise UserError(f"{matrix.name} declares no train and eval questions; split by folds:5.")
-    name = f"as declared by its source: {len(train)} teach, {len(test)} are judged"
+        raise UserError(f"{matrix.name} declares no train and eval questions. Split by folds:5.")
+    name = f"as declared by its source: {len(train)} train and {len(test)} test questions"
     return Split(name, (Fold(train, test),))
 
 
@@ -158,15 +158,17 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
         if shared and not drop_shared:
             same = ", ".join(ids[i] for i in judged if keys[i] == keys[shared[0]])
             raise UserError(
-                f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, "
-                f"first {ids[shared[0]]}, which is {same}: leave them out of what teaches with "
-                "--drop-shared."
+                f"{matrix.name}: {pluralise(len(shared), 'question')} would be both train and test "
+                f"questions, first {ids[shared[0]]}, which equals {same}. Leave them out of the "
+                "train questions with --drop-shared."
             )
         dropped += len(shared)
         folds.append(Fold(np.setdiff1d(fold.train, shared), fold.test) if shared else fold)
     if not dropped:
         return split
-    note = f"{pluralise(dropped, 'question')} taught nobody: judged too, under this or another id."
+    note = (
+        f"{pluralise(dropped, 'train question')} left out: also judged, under this or another id."
+    )
     return Split(split.name, tuple(folds), (*split.notes, note))
 
 
@@ -177,7 +179,7 @@ def best_single_worker(train: Matrix) -> int:
 
 ORACLE_RULE = (
     "oracle-router knows every verdict: it asks the cheapest among the best scorers of a question, "
-    "and the cheapest worker where nobody scores"
+    "and the cheapest worker if no worker scores"
 )
 
 
@@ -185,9 +187,9 @@ BEST_SINGLE = "best-single"
 HINDSIGHT = f"{BEST_SINGLE} (hindsight)"
 ORACLE = "oracle-router"
 SEVERAL = (
-    "best-single is not the same worker in all folds. Who is chosen on the other folds among near "
-    "equals is rather the worse one on the fold that is judged, so this reference is a little weak "
-    "and moves with the seed: read the line in hindsight too, and try other seeds."
+    "best-single is not the same worker in all folds. Among near-equal workers, the one chosen on "
+    "the other folds tends to be worse on the judged fold, so this reference is slightly too low "
+    "and depends on the seed: read the hindsight row too, and try other seeds."
 )
 STEPS = 25
 """Willingnesses in a sweep, from a tenth of the cheapest query to a thousand times the dearest."""
@@ -212,8 +214,8 @@ def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: in
     if not _has_texts(matrix):
         if names:
             raise UserError(
-                f"{matrix.name}: some questions have no text, and routers read nothing else; "
-                "leave --router out to see the anchors."
+                f"{matrix.name}: some questions have no text, which routers need. Omit --router "
+                "to see the anchors."
             )
         return RouterField((), None, seed)
     routers = [ROUTERS[name]() for name in dict.fromkeys(names or ROUTERS)]
@@ -227,7 +229,7 @@ def _has_texts(matrix: Matrix) -> bool:
 def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteComparison:
     """Evaluate routers and anchors on a matrix without gaps; UserError if one cannot be fitted."""
     if np.isnan(matrix.scores).any():
-        raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
+        raise UserError(f"{matrix.name}: some scores are unknown. Use only rows with all scores.")
     priced = not np.isnan(matrix.usd).any()
     ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else None
     # By system and willingness, over all questions of the matrix; filled fold by fold.
@@ -308,11 +310,11 @@ def _rows(
 
     taught: list[int] = best.tolist()
     names = ", ".join(evaluated.workers[worker] for worker in dict.fromkeys(taught))
-    yield row(BEST_SINGLE, "anchor", best, f"chosen on what teaches: {names}")
+    yield row(BEST_SINGLE, "anchor", best, f"chosen on train questions: {names}")
     for name in routers:
         yield row(name, "router", picks[name])
     means = {name: values.mean(axis=1) for name, values in measured.items()}
-    note = "its expected value, no draw"
+    note = "expected value, not a draw"
     yield RoutedSystem("random-worker", "anchor", **means, elsewhere=None, note=note)
     for name in ("cheapest-single", "priciest-single"):
         if name in picks:
@@ -344,6 +346,6 @@ def _notes(matrix: Matrix, evaluated: Matrix, picks: Mapping[str, Choices]) -> t
     nobody = int((evaluated.scores.max(axis=1) <= 0).sum())
     several = (SEVERAL,) if np.ptp(picks[BEST_SINGLE]) else ()
     rule = f"{ORACLE_RULE} (so on {nobody} of {len(evaluated.questions)} questions)."
-    omitted = f"Left out: {', '.join(ROUTERS)}; they read questions, and here some have no text."
+    omitted = f"Left out: {', '.join(ROUTERS)}; they need texts, and some questions have none."
     unread = () if _has_texts(matrix) else (omitted,)
     return (*several, *matrix.notes, *unread, rule)

@@ -78,7 +78,9 @@ def choose(accuracies: Mapping[str, float]) -> str:
     'sage'
     """
     if not accuracies:
-        raise UserError("No worker has an accuracy: run the singles on the train split first.")
+        raise UserError(
+            "No worker has a known accuracy. Run the single workers on the train split first."
+        )
     return max(accuracies, key=lambda worker: accuracies[worker])
 
 
@@ -95,7 +97,7 @@ def best_single(worker: str, chosen_on: str, n: int, pool: str | None = None) ->
     Both travel in the log as provenance; `hindsight` is the evaluation that it is then shown in.
     """
     if chosen_on not in ("train", "validation", "hindsight"):
-        raise UserError(f"chosen_on is train, validation or hindsight, not {chosen_on!r}.")
+        raise UserError(f"chosen_on must be train, validation or hindsight, not {chosen_on!r}.")
     return as_solver(single_system(worker), pool)
 
 
@@ -114,7 +116,7 @@ SELF_REFLECTION = SystemCard(
     solver="podium/self_reflection",
     summary="One worker answers, then reviews its answer k - 1 times in one conversation.",
     source=PAPER,
-    calls=Calls("k, with k = 5 unless said", calls_by("k", TIMES)),
+    calls=Calls("k, with k = 5 by default", calls_by("k", TIMES)),
     prompts=(REVIEW,),
     k="k",
     traits=frozenset({"best worker"}),
@@ -128,7 +130,7 @@ SELF_REFLECTION = SystemCard(
 LONG_CONTEXT = SystemCard(
     name="long-context",
     solver="podium/long_context",
-    summary="One worker answers once and may write five times as many tokens.",
+    summary="One worker answers once, with five times its token limit.",
     source=PAPER,
     calls=Calls("1", ONE_CALL),
     k="times",

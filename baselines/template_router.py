@@ -170,7 +170,7 @@ class TemplateExplorer:
         if not given.publishable:
             raise UserError(
                 f"{NAME} cannot learn from {', '.join(given.suites)}: its artefact would hold "
-                "words of questions that must not be published; name others with --train-on."
+                "words of questions that must not be published. Give others with --train-on."
             )
         if len(done) == len(SHARES):
             return None
@@ -202,7 +202,9 @@ class TemplateExplorer:
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
-            raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
+            raise UserError(
+                f"{NAME}: {given.calls} worker calls are too few for one try. Raise --train-calls."
+            )
         templates, clusters = enumerate_templates(given.workers), _clusters_in(given)
         results = _tries_of(templates, clusters, given, done)
         score, _ = expected_scores(templates, results, len(clusters.centres))

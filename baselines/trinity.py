@@ -130,7 +130,7 @@ RANDOM_TRINITY = SystemCard(
     calls=Calls("2-5", _expected),
     prompts=(THINK, WORK, VERIFY),
     deviations=DEVIATIONS,
-    spent="what a worker said last",
+    spent="the latest reply in the role of worker",
 )
 
 

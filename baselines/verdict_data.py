@@ -59,7 +59,7 @@ def check_json(model: type[RowT], path: Path) -> RowT:
         text = unpack_gzip(content) if path.suffix == ".gz" else content
         return check_row(model, parse_json(text), str(path))
     except FileNotFoundError:
-        raise UserError(f"There is no file {path} (PODIUM_DATA names another folder).") from None
+        raise UserError(f"There is no file {path} (PODIUM_DATA can name another folder).") from None
     except (OSError, EOFError, zlib.error, ValueError) as error:
         reason = error if isinstance(error, ValueError) else type(error).__name__
         raise UserError(f"{path} cannot be read as JSON: {reason}.") from None
@@ -70,8 +70,8 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
     pins: list[str] = []
     for path in paths:
         if not path.is_file():
-            way = f": `podium data fetch {fetch}` gets it" if fetch else ""
-            raise UserError(f"There is no file {path}{way} (PODIUM_DATA names another folder).")
+            way = f" Download it with `podium data fetch {fetch}`." if fetch else ""
+            raise UserError(f"There is no file {path} (PODIUM_DATA can name another folder).{way}")
         pins.append(f"{path.name}@sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}")
     return ", ".join(pins)
 
@@ -79,7 +79,7 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
 def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, earlier: str) -> None:
     """Note a question that several files may hold; UserError if they differ."""
     if by_id.setdefault(row.id, row) != row:
-        raise UserError(f"{path}: question {row.id} is another one in {earlier}.")
+        raise UserError(f"{path}: question {row.id} differs from that of {earlier}.")
 
 
 # Figures in the package: ids, scores, dollars and tokens, and no texts. verdicts/PROVENANCE.toml
@@ -113,13 +113,13 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
         try:
             value = float(text) if text else math.nan
         except ValueError:
-            raise UserError(f"{place}: its {column!r} is no number.") from None
+            raise UserError(f"{place}: its {column!r} is not a number.") from None
         if value < 0 or math.isinf(value):
-            raise UserError(f"{place}: its {column!r} is no such number.")
+            raise UserError(f"{place}: its {column!r} is negative or infinite.")
         figures.append(None if math.isnan(value) else value)
     score, usd, tokens = figures
     if score is not None and score > 1:
-        raise UserError(f"{place}: the score of {model} lies outside 0 to 1.")
+        raise UserError(f"{place}: the score of {model} is outside 0 to 1.")
     return MatrixCell(id, model, score, usd or None, tokens)  # no answer costs 0: unknown
 
 
@@ -248,8 +248,8 @@ def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
     for worker, counts in passes.items():
         if len(counts) != QUESTIONS or min(counts.values()) < LEAST_PASSES:
             raise UserError(
-                f"{path} or the file beside it is not whole: {worker} has {len(counts)} records, "
-                f"at the least {min(counts.values())} times; {QUESTIONS} records are due, each "
+                f"{path} or the file beside it is incomplete: {worker} has {len(counts)} of "
+                f"{QUESTIONS} questions, each at least {min(counts.values())} times, not "
                 f"{LEAST_PASSES} times or more."
             )
 
@@ -268,7 +268,7 @@ def read_aime(request: SourceRequest) -> Matrix:
     problems = request.data / AIME_PROBLEMS
     rows = check_rows(_AimeProblem, problems) if problems.is_file() else ()
     texts = {row.id: row.problem for row in rows}
-    note = "One draw of each of 30 questions: one question is 3.3 points, and nothing is decided."
+    note = "One draw of each of 30 questions: one question is 3.3 points, too few to rank workers."
     about = MatrixSource("aime25", "gtxygyzb/Saturn-code at 2cc9d746ed33", notes=(note,))
     return _packed_matrix("aime25", about, texts, "aime25")
 
@@ -290,7 +290,7 @@ def read_routerbench(request: SourceRequest) -> Matrix:
     slices = sorted({q.group for q in questions if group in ("", q.group)})
     if not slices:
         raise UserError(
-            f"There is no RouterBench file {request.path}: name a CSV file, a folder of them, or a "
+            f"There is no RouterBench file {request.path}. Give a CSV file, a folder of them, or a "
             f"slice in {request.data / ROUTERBENCH_FOLDER}."
         )
     source = "withmartian/routerbench, slices of RouterDC"
@@ -305,8 +305,8 @@ def _routerbench_paths(request: SourceRequest) -> list[Path]:
     path = Path(request.path)
     if path.suffix in {".pkl", ".pickle"}:
         raise UserError(
-            f"{path} is a pickle, which runs code when it is opened: save its rows as CSV where "
-            "you trust it, and name that file."
+            f"{path} is a pickle, which runs code when it is opened. If you trust it, save its "
+            "rows as CSV and give that file."
         )
     if request.path and path.is_file():
         return [path]
@@ -322,7 +322,7 @@ def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
         raise UserError(f"{paths[0]} has no rows.")
     models = [name.removesuffix(COST) for name in rows[0][0] if name.endswith(COST)]
     if not models:
-        raise UserError(f"{paths[0]} has no column that ends in {COST!r}: it is no RouterBench.")
+        raise UserError(f"{paths[0]} has no column that ends in {COST!r}. Give a RouterBench file.")
     often = Counter(str(row.get("sample_id")) for row, _, _ in rows)
     questions, cells = list[MatrixQuestion](), list[MatrixCell]()
     for row, place, name in rows:
@@ -338,7 +338,7 @@ def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
 def _routerbench_question(row: dict[str, Any], place: str, file: str) -> MatrixQuestion:
     for name in ("sample_id", "prompt", "eval_name"):
         if not str(row.get(name) or "").strip():
-            raise UserError(f"{place}: its {name!r} is absent or empty.")
+            raise UserError(f"{place}: its {name!r} is missing or empty.")
     id, text, group = str(row["sample_id"]), str(row["prompt"]).strip(), str(row["eval_name"])
     if text[:2] in {"['", '["'} and text[-2:] in {"']", '"]'}:  # a list of one, as Python prints it
         text = text[2:-2].replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
@@ -413,8 +413,8 @@ def _routerarena_paths(request: SourceRequest) -> list[Path]:
     paths = sorted(Path(request.path).glob("*.jsonl*"))
     if not paths:
         raise UserError(
-            f"{request.path} holds no .jsonl file: name a directory of RouterArena's cached "
-            "results, a file for each model."
+            f"{request.path} holds no .jsonl file. Give a directory of RouterArena's cached "
+            "results, one file per model."
         )
     return paths
 
@@ -488,5 +488,7 @@ def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
         if key not in newest or entry[:2] > newest[key][:2]:
             newest[key] = entry
     if not newest:
-        raise UserError(f"{folder} holds no result file of LLMRouterBench (JSON, no demo).")
+        raise UserError(
+            f"{folder} holds no result file of LLMRouterBench (JSON, not marked `demo`)."
+        )
     return [newest[key][1:] for key in sorted(newest)]

@@ -31,16 +31,16 @@ def named_path(request: SourceRequest, form: str) -> Path:
     """Return the file or folder after the colon; UserError if there is none."""
     path = Path(request.path)
     if not request.path or not path.exists():
-        raise UserError(f"There is no {request.path or 'path'}: name it, `podium route {form}`.")
+        raise UserError(f"There is no {request.path or 'path'}. Write `podium route {form}`.")
     return path
 
 
 def share(value: object, place: str) -> float:
     """Return a score; UserError if it is absent, or no number from 0 to 1."""
     if value is None:
-        raise UserError(f"{place}: it is absent.")
+        raise UserError(f"{place}: it is missing.")
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UserError(f"{place}: it is no number from 0 to 1, so no verdict.")
+        raise UserError(f"{place}: it is not a number from 0 to 1.")
     return float(value)
 
 
@@ -54,20 +54,24 @@ def read_inspect_logs(request: SourceRequest) -> Matrix:
     questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     tasks, public = set[str](), True
     if not (is_log(folder) or any(logs_below(folder))):
-        raise UserError(f"{folder} holds no .eval log: name what `inspect eval` wrote.")
+        raise UserError(f"{folder} holds no .eval log. Give the folder that `inspect eval` wrote.")
     for path in newest_logs([folder]):
         with open_log(path) as log, naming(path):
             about: Json = log.header["eval"]
             task, model = str(about["task"]), str(about["model"])
             if model.startswith(f"{PODIUM}/"):
-                raise UserError(f"{path} is of `podium run`: name it as logs:{request.path}.")
+                raise UserError(
+                    f"{path} was written by `podium run`. Write logs:{request.path} instead."
+                )
             tasks.add(task)
             public = public and publishable(about.get("metadata")) and not PRIVATE.search(task)
             for sample in log.samples():
                 id = f"{task}/{sample['id']}"
                 question = MatrixQuestion(id, asked_text(sample), group=task)
                 if questions.setdefault(id, question) != question:
-                    raise UserError(f"{path}: sample {sample['id']} is another one in another log.")
+                    raise UserError(
+                        f"{path}: sample {sample['id']} differs from that of another log."
+                    )
                 cells.append(_inspect_cell(sample, id, model, path))
     note = "Scores are each task's first scorer's; dollars are Inspect's, where it had prices."
     cells.sort(key=lambda cell: cell.worker)  # logs of one second are in any order
@@ -136,8 +140,8 @@ def _refuse_nameless(path: Path) -> None:
         if field.is_required() and not any(name in row for name in names):
             listed = ", ".join(map(str, names))
             raise UserError(
-                f"{path} has no column by one of the names {listed}: give it one (a .csv file is "
-                "read with commas between cells, all others as a JSON object a line)."
+                f"{path} has no column by one of the names {listed}. Add one (a .csv file needs "
+                "commas between cells, any other file a JSON object per line)."
             )
 
 
@@ -152,7 +156,9 @@ def read_table(request: SourceRequest) -> Matrix:
         if earlier is None or not earlier.text:  # an empty cell says nothing of the text
             questions[id] = MatrixQuestion(id, row.text, group=row.group)
         elif row.text and earlier.text != row.text:
-            raise UserError(f"{path}: question {id} has two texts.")
+            raise UserError(
+                f"{path}: question {id} has two texts. Give all its rows the same text."
+            )
         score = None if row.score is None else share(row.score, f"{path}: score of {id}")
         cells.append(MatrixCell(id, row.model, score, row.usd, row.tokens))
     public = not any(PRIVATE.search(f"{q.group} {path.name}") for q in questions.values())

@@ -33,7 +33,7 @@ class VerdictSource:
 
 def _read_logs(request: SourceRequest) -> Matrix:
     if not request.path:
-        raise UserError("Name the directory that `podium run` wrote: `podium route logs:DIR`.")
+        raise UserError("Give the directory that `podium run` wrote: `podium route logs:DIR`.")
     return matrix_of_logs([Path(request.path)])
 
 
@@ -52,7 +52,7 @@ _EVERY = (
         "GPQA-Diamond: 17 models x 198 questions, 4 to 10 draws, texts opened in memory only; no "
         "costs",
         read_gpqa,
-        needs="all: files of the data folder, which nobody publishes as they are",
+        needs="all: files in the data folder, which have no public download",
         suite="gpqa-diamond",
     ),
     VerdictSource(
@@ -123,5 +123,5 @@ def read_matrix(reference: str, request: SourceRequest) -> Matrix:
         raise no_such("source", name, SOURCES, "there are: ")
     source = SOURCES[name]
     if colon and not source.path:
-        raise UserError(f"Source {name} takes no path: `podium route {name}`.")
+        raise UserError(f"Source {name} takes no path. Write `podium route {name}`.")
     return source.read(replace(request, path=path))

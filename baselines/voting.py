@@ -26,7 +26,7 @@ from podium.harness.rewards.splits import refuse_unfit
 from podium.harness.system import VOTED, Calls, System, SystemCard, SystemMethods, exactly
 from podium.harness.workflow import REPLIES, Sampling, Step
 
-LAST_ROUND = "the vote of its last whole round"
+LAST_ROUND = "the vote of its last complete round"
 SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
 
 SELF_CONSISTENCY = SystemCard(
@@ -34,7 +34,7 @@ SELF_CONSISTENCY = SystemCard(
     solver="podium/self_consistency",
     summary="One worker answers k times; the most frequent answer wins.",
     source="Wang et al. 2022, arXiv 2203.11171",
-    calls=Calls("k, with k = 5 unless said", calls_by("k", SAMPLES)),
+    calls=Calls("k, with k = 5 by default", calls_by("k", SAMPLES)),
     k="k",
     traits=frozenset({"best worker"}),
     deviations=(
@@ -86,7 +86,7 @@ BEST_OF_N = SystemCard(
     solver="podium/best_of_n",
     summary="One worker answers n times; a judge picks one of the answers.",
     source="podium (common practice: sample, then let a model pick)",
-    calls=Calls("n + 1, with n = 5 unless said", calls_by("n", SAMPLES, 1)),
+    calls=Calls("n + 1, with n = 5 by default", calls_by("n", SAMPLES, 1)),
     prompts=(CANDIDATES, CHOOSE),
     k="n",
     traits=frozenset({"best worker"}),
@@ -172,10 +172,10 @@ AGENTS, ROUNDS = 3, 2  # the authors' setting in most of their tables
 DEBATE = SystemCard(
     name="debate",
     solver="podium/debate",
-    summary="Three copies of one worker answer twice, the second time after reading each other.",
+    summary="Three copies of one worker answer, read each other's answers and answer again.",
     source="Du et al. 2023, arXiv 2305.14325",
     calls=Calls(
-        "agents * rounds, 3 * 2 unless said",
+        "agents * rounds, 3 * 2 by default",
         exactly(
             lambda n, args: int(args.get("agents") or AGENTS) * int(args.get("rounds") or ROUNDS)
         ),
@@ -319,7 +319,7 @@ class _Triplets(SystemMethods):
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
         if (has := len(spec.names)) >= TRIPLET:
             return None
-        return f"needs at least {TRIPLET} workers, and pool {spec.name!r} has {has}: take another."
+        return f"needs at least {TRIPLET} workers, and pool {spec.name!r} has {has}. Use another."
 
 
 class _Exploring(_Triplets):
@@ -330,7 +330,7 @@ class _Exploring(_Triplets):
 SMOOTHIE_LOCAL = SystemCard(
     name="smoothie-local",
     solver="podium/smoothie_local",
-    summary="Every worker answers; the answer nearest to all others stands.",
+    summary="Every worker answers; the answer nearest to all others wins.",
     group="routers",
     source="Guha et al. 2024, arXiv 2412.04692",
     calls=Calls("n", exactly(lambda n, _: n)),

@@ -40,5 +40,5 @@ BOXES: Mapping[str, Callable[[int | None], Box]] = {
 def open_box(name: str, max_sandboxes: int | None = None) -> Box:
     """Return the box called `name`, not started yet; SandboxError lists the known names."""
     if name not in BOXES:
-        raise SandboxError(f"There is no box {name!r}; known boxes: {', '.join(sorted(BOXES))}.")
+        raise SandboxError(f"There is no box {name!r}. Known boxes: {', '.join(sorted(BOXES))}.")
     return BOXES[name](max_sandboxes)

@@ -34,8 +34,8 @@ PARTS = ("stdout", "stderr", "result")
 
 
 LACKS = (
-    "The program imports a package that podium's docker image has and this box lacks (of {}), so "
-    "it cannot be graded here: run `podium sandbox build --box bwrap`, or take --box docker."
+    "The program cannot be graded here: it imports a package that this box lacks and podium's "
+    "docker image has (of {}). Run `podium sandbox build --box bwrap`, or use --box docker."
 )
 
 
@@ -146,7 +146,7 @@ class _PipeStream:
         while view:
             left_s = max(0.0, deadline - time.monotonic())
             if not select.select([], [self._stdin], [], left_s)[1]:
-                raise CellStuck("it takes no more input")
+                raise CellStuck("it accepts no more input")
             try:
                 view = view[os.write(self._stdin, view[:PIECE]) :]
             except BlockingIOError:
@@ -264,7 +264,7 @@ def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
     except BaseException as error:
         stream.close()
         if isinstance(error, CellDied | CellStuck):
-            raise SandboxError(f"A sandbox did not come up: {error}.") from error
+            raise SandboxError(f"A sandbox did not start: {error}.") from error
         raise
 
 

@@ -111,7 +111,7 @@ start_engine() {
     sleep 0.2
   done
   tail -n 5 "$LOG" >&2 || true
-  echo "debian-engine.sh: the engine does not answer after a minute; its last words stand above." >&2
+  echo "debian-engine.sh: the engine does not answer after a minute; its last output is above." >&2
   exit 1
 }
 
@@ -128,7 +128,7 @@ make_base() {
   if ! debootstrap --variant=minbase --include=python3 "$BASE_SUITE" "$root/base" "$mirror" \
     >"$root/log" 2>&1; then
     tail -n 5 "$root/log" >&2
-    echo "debian-engine.sh: debootstrap failed; its last words stand above." >&2
+    echo "debian-engine.sh: debootstrap failed; its last output is above." >&2
     exit 1
   fi
   rm -rf "$root"/base/var/cache/apt/* "$root"/base/var/lib/apt/lists/* "$root"/base/var/log/*

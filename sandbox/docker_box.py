@@ -155,7 +155,7 @@ class _DockerStream:
                 self._socket.settimeout(max(0.001, deadline - time.monotonic()))
                 view = view[self._socket.send(view[: cells.PIECE]) :]
         except TimeoutError:
-            raise CellStuck("it takes no more input") from None
+            raise CellStuck("it accepts no more input") from None
         except OSError as error:
             raise CellDied(str(error)) from error
 

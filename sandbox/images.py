@@ -71,25 +71,25 @@ TIMEOUT_S = 60  # timeout of one call to the engine
 
 _REASONS = (
     (r"no space left on device",
-     "The disk of the container engine is full: free some space (`docker system df` shows it)."),
+     "The disk of the container engine is full. Free some space (`docker system df` shows use)."),
     (r"unknown (?:or invalid )?runtime(?: name| specified)?:? *([\w.-]+)",
-     "The container engine has no runtime {0}: install it and register it in the engine's "
-     "daemon.json (sandbox/debian-engine.sh does), or choose another box."),
+     "The container engine has no runtime {0}. Install it and register it in the engine's "
+     "daemon.json (sandbox/debian-engine.sh does both), or choose another box."),
     (r"permission denied while trying to connect|PermissionError",
-     "You may not use the container engine at {where}: join the group that owns its socket "
+     "You may not use the container engine at {where}. Join the group that owns its socket "
      "(`sudo usermod -aG docker $USER`, then log in again) or run as root."),
     (r"invalid bind address|TLS configuration|paramiko|ValueError|Invalid argument|npipe",
-     "DOCKER_HOST={where} is no address that podium can use: unset it, or set it to one such as "
-     "unix:///var/run/docker.sock."),
+     "DOCKER_HOST={where} is not an address that podium can use. Unset it, or set an address "
+     "such as unix:///var/run/docker.sock."),
     (r"timed out",
-     "The container engine at {where} does not answer in time: see whether `docker version` "
-     "does, and start the engine anew if not."),
+     "The container engine at {where} does not answer in time. Restart it if `docker version` "
+     "does not answer either."),
     (r"FileNotFoundError|ConnectionRefused|Connection refused|NameResolution|not known",
-     "No container engine answers at {where}: start it (Debian: sandbox/debian-engine.sh), set "
-     "DOCKER_HOST where it listens elsewhere, or choose another box."),
+     "No container engine answers at {where}. Start it (Debian: sandbox/debian-engine.sh), set "
+     "DOCKER_HOST if it listens elsewhere, or choose another box."),
     (r"Connection aborted|ConnectionReset|BrokenPipe|RemoteDisconnected|Max retries",
-     "The container engine at {where} broke off: see whether `docker version` answers, and "
-     "start the engine anew if not."),
+     "The container engine at {where} closed the connection. Restart it if `docker version` "
+     "does not answer."),
 )  # fmt: skip
 
 
@@ -108,8 +108,8 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
         numbers = re.findall(r"\d+", version.partition("+")[0])[:3]
         if tuple(map(int, numbers)) < NEEDED:
             raise SandboxError(
-                f"The container engine at {_address()} is version {version}; podium needs Docker "
-                f"Engine {'.'.join(map(str, NEEDED))} or newer."
+                f"The container engine at {_address()} is version {version}, but podium needs "
+                f"Docker Engine {'.'.join(map(str, NEEDED))} or newer."
             )
     except SandboxError:
         client.close()
@@ -174,7 +174,7 @@ def explain(error: BaseException) -> SandboxError:
         name = match[1] if match else "that was asked for"
         option = " --image bigcodebench" if "bigcodebench" in name else ""
         return SandboxError(
-            f"The image {name} is missing: run `podium sandbox build{option}` first."
+            f"The image {name} is missing. Run `podium sandbox build{option}` first."
         )
     text = "; ".join(f"{type(link).__name__}: {link}" for link in chain)
     for pattern, sentence in _REASONS:
@@ -245,7 +245,7 @@ def make_image(
         say(f"{recipe.image}: fetching {len(pinned_packages(recipe.requirements))} packages")
         fetch_wheels(recipe.requirements, target, folder)
         with Path(scratch, "context.tar").open("w+b") as context:
-            say(f"{recipe.image}: handing them to the engine")
+            say(f"{recipe.image}: sending them to the engine")
             _write_context(context, Path(scratch))
             context.seek(0)
             made_of = {
@@ -277,8 +277,8 @@ def base_image(client: docker.DockerClient, base: str | None, say: Say) -> str:
             client.images.pull(name)
     except SandboxError as error:
         raise SandboxError(
-            f"The base image {name} is not here and cannot be pulled: name one that is here with "
-            "--base-image, or make one on Debian with sandbox/debian-engine.sh."
+            f"The base image {name} is not on this engine and cannot be pulled. Give one that is "
+            "with --base-image, or make one on Debian with sandbox/debian-engine.sh."
         ) from error
     return name
 
@@ -341,8 +341,8 @@ MAKE["basic"] = "podium sandbox build"
 
 
 BWRAP_LACKS = (
-    "bwrap: its programs have no numpy and no sortedcontainers, and stay ungraded if they import "
-    "them; `podium sandbox build --box bwrap`"
+    "bwrap: no numpy and no sortedcontainers, so programs that import them stay ungraded; install "
+    "them with `podium sandbox build --box bwrap`"
 )
 
 
@@ -406,7 +406,7 @@ def _engine_status(client: docker.DockerClient, say: Say) -> bool:
         f"runtimes {', '.join(runtimes)}"
     )
     if "runsc" not in runtimes:
-        say("docker:runsc: gVisor is not registered (Debian: sandbox/debian-engine.sh does it).")
+        say("docker:runsc: gVisor is not registered (Debian: run sandbox/debian-engine.sh).")
     ready = False
     for recipe in RECIPES.values():
         with explained():
@@ -430,7 +430,7 @@ def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
     yield f"{size_mb:.0f} MB, {hours:.0f} h old, {image.id}"
     yield f"{len(packages)} packages: {' '.join(packages[:6])}{' ...' if packages[6:] else ''}"
     if labels.get("podium.requirements") != f"sha256:{pins_digest(recipe.requirements)}":
-        yield f"not this podium's list of packages; `{MAKE[recipe.name]}` makes it anew"
+        yield f"its packages differ from this podium's list; rebuild it with `{MAKE[recipe.name]}`"
 
 
 def _drop(image: Image, say: Say) -> bool:

@@ -45,8 +45,8 @@ def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     """Install the pinned packages into `folder`, with pip, for another Python."""
     if find_spec("pip") is None:
         raise SandboxError(
-            f"The packages of a sandbox are fetched with pip, which {sys.executable} lacks: "
-            "run `python -m ensurepip` in this environment first."
+            f"pip fetches the packages of a sandbox, but {sys.executable} lacks pip. "
+            "Run `python -m ensurepip` in this environment first."
         )
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += ["--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=cp"]
@@ -102,7 +102,7 @@ def fetch_host_packages() -> Path:
             site.replace(folder)
     except OSError as error:
         raise SandboxError(
-            f"The sandbox's packages cannot be kept in {folder}: {error}."
+            f"The sandbox's packages cannot be written to {folder}: {error}."
         ) from error
     return folder
 

@@ -92,9 +92,13 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
         if isinstance(suite, PracticeSuite):
             if window == UNSEEN:
                 return unseen(suite)
-            raise UserError(f"{plain!r} has one other suite, '{plain}@{UNSEEN}', and no {name!r}.")
+            raise UserError(
+                f"There is no suite {name!r}. {plain!r} has one other suite, '{plain}@{UNSEEN}'."
+            )
         if not isinstance(suite, LiveCodeBench):
-            raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
+            raise UserError(
+                f"There is no suite {name!r}: the questions of {plain!r} have no dates."
+            )
         return replace(suite, window=read_window(window))
 
 

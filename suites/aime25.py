@@ -84,7 +84,7 @@ class Aime25(PromptedSuite):
         """Return the questions of rows; UserError unless they are 30, with integer answers."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != 2 * PROBLEMS:
-            raise UserError(f"{path} has {len(rows)} rows; AIME25 has {2 * PROBLEMS}.")
+            raise UserError(f"{path} has {len(rows)} rows, but AIME25 has {2 * PROBLEMS}.")
         for number, row in enumerate(rows, start=1):
             _refuse_malformed(row, f"{path}, row {number}")
         return aime25_questions(rows, self.prompt)

@@ -109,7 +109,7 @@ def unsealed(question: Question) -> str:
 def required_box(box: Box | None, name: str) -> Box:
     """Return the box; ValueError without one."""
     if box is None:
-        raise ValueError(f"{name} runs programs: name a sandbox with --box.")
+        raise ValueError(f"{name} runs programs. Give a sandbox with --box.")
     return box
 
 
@@ -152,7 +152,7 @@ def cards(path: Path = CARDS) -> dict[str, Card]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path.name} is no TOML: {error}.") from error
+        raise UserError(f"{path.name} is not valid TOML: {error}.") from error
     return {name: _card(name, table, path) for name, table in tables.items()}
 
 

@@ -82,7 +82,7 @@ class BigCodeBench(UnitTestedSuite):
             "test": row.get("test") or None,
             "entry_point": row.get("entry_point") or None,
         }
-        refuse_untold(fields, [*fields], f"{where} is no raw BigCodeBench row")
+        refuse_untold(fields, [*fields], f"{where} is not a raw BigCodeBench row")
         name, prompt, code_prompt, test, entry = map(str, fields.values())
         total = _count_tests(test)
         if not total or f"def {entry}(" not in prompt:
@@ -101,8 +101,8 @@ class BigCodeBench(UnitTestedSuite):
         if not missing:
             return ""
         return (
-            f"The box {box} lacks {', '.join(missing)}: {NAME} needs --box docker and the "
-            "image that podium sandbox build --image bigcodebench makes."
+            f"The box {box} lacks {', '.join(missing)}. Use --box docker with the image that "
+            "`podium sandbox build --image bigcodebench` makes."
         )
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:

@@ -213,7 +213,7 @@ def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) ->
     """Raise UserError if one of these fields of a raw row is missing or no text."""
     for field_name in fields:
         if not isinstance(row.get(field_name), str):
-            raise UserError(f"{origin}: {field_name} is missing or no text.")
+            raise UserError(f"{origin}: {field_name} is missing or not text.")
 
 
 @cache

@@ -54,9 +54,9 @@ def parse_rows(content: bytes, path: Path) -> Rows:
         rows = _parse_text(text, Path(path.name.removesuffix(".gz")).suffix)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
         # The error is not chained: it contains the unreadable data.
-        raise UserError(f"{path} cannot be read: fetch it again.") from None
+        raise UserError(f"{path} cannot be read. Fetch it again.") from None
     if not all(isinstance(row, dict) for row in rows):
-        raise UserError(f"{path} cannot be read: it has a row that is no JSON object.")
+        raise UserError(f"{path} cannot be read: one of its rows is not a JSON object.")
     return cast(Rows, rows)
 
 
@@ -68,7 +68,7 @@ def parquet_rows(path: Path) -> Rows:
         return cast(Any, parquet).read_table(path).to_pylist()
     except (ValueError, NotImplementedError, OSError) as error:  # Arrow raises subclasses
         reason = first_line(error)[:160]
-        raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
+        raise UserError(f"{path} cannot be read as parquet ({reason}). Fetch it again.") from error
 
 
 def _parse_text(text: bytes, suffix: str) -> list[object]:
@@ -161,7 +161,7 @@ def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
 def by_hand(source: DataSource, data: str | Path | None = None) -> str:
     """Return the fix for a source that cannot be downloaded: which file to put where."""
     path = data_folder(data) / source.file
-    return f"put the file at {path} (PODIUM_DATA names another folder)"
+    return f"put the file at {path} (PODIUM_DATA can name another folder)"
 
 
 def data_revision(name: str, data: str | Path | None = None) -> str:
@@ -186,9 +186,11 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
     source = sources()[name]
     path = local_file(source, data)
     if not path.is_file():
-        fetch = f"`podium data fetch {name}` gets it, or " if source.public else ""
-        instruction = f"put {source.file} there, or name its folder in PODIUM_DATA"
-        raise UserError(f"There is no {path}: {fetch}{instruction}.")
+        fetch = f"Run `podium data fetch {name}`, or " if source.public else ""
+        instruction = (
+            f"{'put' if fetch else 'Put'} {source.file} there, or set PODIUM_DATA to its folder"
+        )
+        raise UserError(f"There is no {path}. {fetch}{instruction}.")
     return path
 
 
@@ -207,7 +209,7 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
     if source.sha256 and digest != source.sha256:
         raise UserError(
             f"{path} is not the pinned file: its sha256 is {digest[:12]}, not {source.sha256[:12]}"
-            "; move it away, then `podium data fetch` gets the pinned one."
+            ". Move it away, then download the pinned file with `podium data fetch`."
         )
     return content
 
@@ -220,7 +222,7 @@ def held_bytes(source: DataSource, path: Path) -> bytes:
     try:
         return unpack_gzip(content)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
-        raise UserError(f"{path} cannot be read: fetch it again.") from None
+        raise UserError(f"{path} cannot be read. Fetch it again.") from None
 
 
 def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
@@ -274,7 +276,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
     )
     files = [str(file["filename"]) for file in loaded.cache_files]
     if revision and not all(revision in Path(file).parts for file in files):
-        raise HubError(f"only another revision than {revision[:12]} is cached")
+        raise HubError(f"the cache does not have revision {revision[:12]}")
     return tuple(dict(row) for row in loaded)
 
 
@@ -348,21 +350,21 @@ def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
         full = f"{hub} cannot be loaded: the disk is full. Free some space, or name another folder"
         return UserError(f"{full} for the hub's cache in HF_HOME, or {otherwise}.")
     if "GatedRepoError" in names or "is a gated dataset" in messages:
-        terms = f"accept the terms on the hub's page of {hub} and set HF_TOKEN"
-        return UserError(f"{hub} is gated: {terms}, or {otherwise}.")
+        terms = f"Accept the terms on the hub's page of {hub} and set HF_TOKEN"
+        return UserError(f"{hub} is gated. {terms}, or {otherwise}.")
     if "RevisionNotFoundError" in names or re.search(r"Revision '.*' doesn't exist", messages):
         return UserError(f"The hub's {hub} no longer has the pinned revision: {otherwise}.")
     if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
-        problem = f"The hub has no {hub}, or shows it to other accounts only"
-        return UserError(f"{problem}: set HF_TOKEN to one that may see it, or {otherwise}.")
+        problem = f"The hub has no {hub}, or your account has no access to it"
+        return UserError(f"{problem}. Set HF_TOKEN of an account with access, or {otherwise}.")
     if "OfflineModeIsEnabled" in names or "OfflineModeIsEnabled" in messages:
         return UserError(
-            f"{hub} cannot be loaded (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set, so the hub is "
-            f"not asked): unset it and try again, or {otherwise}."
+            f"{hub} cannot be loaded (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set, which forbids "
+            f"requests to the hub). Unset it and try again, or {otherwise}."
         )
     line = first_line(error)
     reason = line if len(line) <= LONGEST_REASON else type(error).__name__
-    return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
+    return UserError(f"{hub} cannot be loaded ({reason}). Go online once, or {otherwise}.")
 
 
 def _causes(error: BaseException) -> Generator[BaseException]:

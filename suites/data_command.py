@@ -49,7 +49,7 @@ from podium.suites.livecodebench import LiveCodeBench
 from podium.suites.practice import PracticeSuite
 
 DataState = Literal["ok", "absent", "wrong"]
-NOBODY = "which nobody has pinned"
+NOBODY = "no pinned digest"
 MIRROR = "PODIUM_MIRROR"
 """Environment variable: another base URL of the same files, as BASE/OWNER/NAME/COMMIT/PATH."""
 GITHUB = "https://raw.githubusercontent.com"
@@ -77,7 +77,7 @@ class DataFinding:
         return f"  {self.state:<7} {self.said}"
 
 
-GENERATED = DataFinding("ok", "generated; there is nothing to fetch")
+GENERATED = DataFinding("ok", "generated; nothing to fetch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ def verify_data(
             say(str(finding))
     counts = Counter(finding.state for finding in findings)
     if counts["wrong"]:
-        say(f"{counts['wrong']} wrong: move what is wrong away, then podium data fetch SUITE.")
+        say(f"{counts['wrong']} wrong. Move the wrong files away, then podium data fetch SUITE.")
     elif counts["absent"]:
-        say(f"Nothing here is wrong; {counts['absent']} absent.")
+        say(f"No file is wrong; {counts['absent']} absent.")
     else:
         loose = sum(NOBODY in str(finding) for finding in findings)
-        say("All is as pinned." if not loose else f"Nothing is wrong; {loose} not pinned.")
+        say("All files are as pinned." if not loose else f"No file is wrong; {loose} not pinned.")
     return 1 if counts["wrong"] else 0
 
 
@@ -216,7 +216,9 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
     promised = suite.card.sizes.get(split, size)
     if size != promised:
-        raise UserError(f"{suite.name}, {split}, has {size} questions, its card says {promised}.")
+        raise UserError(
+            f"{suite.name}, {split}, has {size} questions, but its card says {promised}."
+        )
     return size
 
 
@@ -233,7 +235,7 @@ def fetch_data(
     if refused:
         raise UserError("\n".join(dict.fromkeys(map(str, refused))))
     if wrong:
-        say("What is wrong is not overwritten: move it away and try again.")
+        say("Wrong files are not overwritten. Move them away and try again.")
     return 1 if wrong else 0
 
 
@@ -263,7 +265,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
     if source.public:
         size = format_bytes(sum(original.size for original in source.public))
         origins = ", ".join(dict.fromkeys(original.at[:-28] for original in source.public))
-        tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}. Trying.")
+        tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}. Downloading.")
         try:
             fetch_public(source, path)
             return
@@ -272,8 +274,12 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
                 raise
             fault = error
     if source.hub is None:
-        raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
-    tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}. Trying.")
+        raise UserError(
+            f"There is no {path}, and no hub has it. To go on, {by_hand(source, data)}."
+        )
+    tell(
+        f"  {name}: {source.hub} from the hub to its cache; licence: {source.licence}. Downloading."
+    )
     try:
         if source.hub_file:
             hub_file(source, by_hand(source, data))
@@ -316,7 +322,7 @@ def show_data(
     heads = ["name", "size", "from", "here", "file", "licence"]
     if (terminal_width() or WIDE) < WIDE:
         heads.remove("file")
-    say(f"Files belong below {data_folder(data)}; `podium data fetch NAME` puts them there.")
+    say(f"Files belong in {data_folder(data)}; `podium data fetch NAME` downloads them.")
     say(columns(heads, [[row[head] for head in heads] for row in rows]))
     return 0
 
@@ -365,7 +371,7 @@ def address(original: Original) -> str:
 def fetch_public(source: DataSource, path: Path) -> None:
     """Write a source's file to `path`, which must not exist yet; UserError says what to do."""
     if path.exists():
-        raise UserError(f"{path} is there already; it is not overwritten.")
+        raise UserError(f"{path} exists already and is not overwritten. Move it away first.")
     if source.made:
         return make_file(path, source.made, source.originals, source.sha256)
     (original,) = source.public
@@ -378,13 +384,13 @@ def download(url: str, path: Path, sha256: str, size: int) -> None:
         length = _write_part(url, file, size, path)
         if length < size:
             cut = f"{url} was cut off after {length:,} of {size:,} bytes"
-            raise UserError(f"{cut}: the same command goes on there, or put the file at {path}.")
+            raise UserError(f"{cut}. Run the same command to resume, or put the file at {path}.")
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != sha256:
             Path(file.name).unlink()
-            mismatch = f"its sha256 is {digest[:12]}, not {sha256[:12]}; nothing was kept"
-            raise UserError(f"{url} is not the pinned file: {mismatch}: put the file at {path}.")
+            mismatch = f"its sha256 is {digest[:12]}, not {sha256[:12]}; it was deleted"
+            raise UserError(f"{url} is not the pinned file: {mismatch}. Put the file at {path}.")
         Path(file.name).rename(path)
 
 
@@ -395,10 +401,10 @@ def _refusing_disk(folder: Path) -> Generator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            full = f"The disk of {folder} is full: free some space"
-            raise UserError(f"{full} and give the same command again.") from error
+            full = f"The disk of {folder} is full"
+            raise UserError(f"{full}. Free some space and run the same command again.") from error
         raise UserError(
-            f"{folder} cannot be written ({error.strerror}): name a folder that can with "
+            f"{folder} cannot be written ({error.strerror}). Give a writable folder with "
             "--data, and the same in PODIUM_DATA for runs."
         ) from error
 
@@ -414,7 +420,7 @@ def _part_of(path: Path) -> Generator[BufferedRandom]:
         except BlockingIOError:
             locked = False
         if not locked:  # another run writes it, or has just renamed it
-            raise UserError(f"Another podium is downloading {path}: wait for it.")
+            raise UserError(f"Another podium process is downloading {path}. Wait until it ends.")
         try:
             yield file
         finally:
@@ -448,16 +454,21 @@ def _reaching(url: str, path: Path) -> Generator[None]:
         yield
     except HTTPError as error:
         error.close()
-        problem = f"cannot be had now (HTTP {error.code}); try again later"
+        fix = "Put"
         if error.code in (401, 403):
-            problem = f"asks for an account that may see it (HTTP {error.code})"
+            problem = f"needs an account with access (HTTP {error.code})"
         elif error.code in (404, 410):
-            problem = f"is no longer there (HTTP {error.code})"
-        raise Unreachable(url, problem, f": put the file at {path}") from error
+            problem = f"no longer exists (HTTP {error.code})"
+        else:
+            problem, fix = (
+                f"cannot be downloaded now (HTTP {error.code})",
+                "Try again later, or put",
+            )
+        raise Unreachable(url, problem, f". {fix} the file at {path}") from error
     except (OSError, HTTPException) as error:
         reason = str(getattr(error, "reason", "") or error) or type(error).__name__
         problem = f"cannot be reached ({reason[:160]})"
-        fix = f": go online and try again, or put the file at {path}"
+        fix = f". Go online and try again, or put the file at {path}"
         raise Unreachable(url, problem, fix) from error
 
 
@@ -475,7 +486,7 @@ def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: st
         text = "".join(json.dumps(row, ensure_ascii=ascii_only) + "\n" for row in rows).encode()
         if hashlib.sha256(text).hexdigest() != sha256:
             raise UserError(
-                f"{path} cannot be made of its originals: the outcome is not the pinned file. "
+                f"{path} cannot be made from its originals: the result is not the pinned file. "
                 "Please report it with the version of pyarrow."
             )
         output = folder / path.name

@@ -180,7 +180,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
     files = " or ".join(str(data_folder(data) / sources()[name].file) for name in (ARCHIVE, CSV))
     by_hand = (
         "run `podium data fetch gpqa-diamond`, which needs no token, or put the authors' file at "
-        f"{files} (PODIUM_DATA names another folder)"
+        f"{files} (PODIUM_DATA can name another folder)"
     )
     return _parsed_csv(hub_file(source, by_hand).read_bytes(), f"{source.hub} at {source.revision}")
 
@@ -235,7 +235,7 @@ def _refuse_incomplete(row: dict[str, object], place: str) -> None:
             raise UserError(f"{place} has no column {column!r}.")
         value = row[column]
         if not (isinstance(value, str) and value.strip()):
-            raise UserError(f"{place}: its {column!r} is empty or no text.")
+            raise UserError(f"{place}: its {column!r} is empty or not text.")
     right, *wrong = (str(row[column]).strip() for column in (RIGHT, *WRONG))
     if right in wrong:
-        raise UserError(f"{place}: its {RIGHT!r} is also one of the incorrect ones.")
+        raise UserError(f"{place}: its {RIGHT!r} is also an incorrect answer.")

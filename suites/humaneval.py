@@ -34,12 +34,12 @@ class HumanEval(UnitTestedSuite):
     def question(self, row: Mapping[str, Any], where: str) -> Question:
         """Return the question of a raw row; raises UserError if the row is bad."""
         fields = ("task_id", "prompt", "entry_point", "test")
-        refuse_untold(row, fields, f"{where} is no raw HumanEval row")
+        refuse_untold(row, fields, f"{where} is not a raw HumanEval row")
         prompt, entry = row["prompt"], row["entry_point"]
         text = f"{row['test'].rstrip()}\n\ncheck({entry})\n"
         if f"def {entry}(" not in prompt or not (compiles(prompt) and compiles(text)):
             refused = f"{where}: {row['task_id']} cannot be used"
-            raise UserError(f"{refused}: its prompt or test is no code.")
+            raise UserError(f"{refused}: its prompt or test is not Python code.")
         return Question(
             id=row["task_id"],
             text=INSTRUCTION + prompt,

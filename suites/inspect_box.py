@@ -47,8 +47,8 @@ from podium.sandbox.packages import pinned_packages
 COMPOSE = str(resources.files("podium.sandbox") / "compose.yaml")
 
 LACKS_PACKAGES = (
-    "The {} sandbox lacks {} packages that programs may import, such as {}: use the image {}, as "
-    "podium's sandbox/compose.yaml does (podium sandbox build makes it)."
+    "The {} sandbox lacks {} packages that programs may import, such as {}. Use the image {}, as "
+    "podium's sandbox/compose.yaml does (`podium sandbox build` makes it)."
 )
 
 FIRST_S, GROWTH = 2.0, 4.0
@@ -62,21 +62,20 @@ _BATCH_BOOT = cells.BOOT.replace('".judge"', '".batch"')
 _FLAGS = (_BATCH_BOOT if flag is cells.BOOT else flag for flag in cells.PYTHON_FLAGS)
 COMMAND = ["python3", *_FLAGS]
 NO_SANDBOX = (
-    "No sandbox was named to run programs in: name one of Inspect's (--sandbox docker) or one of "
+    "Running programs needs a sandbox. Give one of Inspect's (--sandbox docker) or one of "
     "podium's (-T box=docker)."
 )
 NO_ISOLATION = (
-    "Inspect's local sandbox isolates nothing, so it runs no programs that models wrote: name "
-    "--sandbox docker, or -T box=subprocess if that is what you want."
+    "Inspect's local sandbox isolates nothing, so programs written by models do not run there. "
+    "Give --sandbox docker, or -T box=subprocess to run them without isolation."
 )
 NOT_ALLOWED = (
-    "The {name} sandbox cannot judge programs: {problem}. The judge needs to be root with the "
-    "capabilities SETUID, SETGID and KILL, and memory for a program, as podium's "
-    "sandbox/compose.yaml gives it."
+    "The {name} sandbox cannot judge programs: {problem}. Give it root with the capabilities "
+    "SETUID, SETGID and KILL, and memory for a program, as podium's sandbox/compose.yaml does."
 )
 NO_PYTHON = (
-    "The {name} sandbox has no `python3` of version 3.11 or newer, which judging programs needs: "
-    "use the image of podium's sandbox/compose.yaml (podium sandbox build makes it)."
+    "The {name} sandbox has no `python3` of version 3.11 or newer to judge programs with. "
+    "Use the image of podium's sandbox/compose.yaml (`podium sandbox build` makes it)."
 )
 
 
@@ -328,11 +327,11 @@ def _answers(name: str, text: str, max_bytes: int) -> bytes:
         order = json.loads(head)
         answers = zlib.decompressobj().decompress(base64.b64decode(body), max_bytes)
     except (ValueError, zlib.error):
-        raise _Lost("what its judge said is not there") from None
+        raise _Lost("its judge's answer is missing") from None
     if order["problem"]:
         raise SandboxError(NOT_ALLOWED.format(name=name, problem=order["problem"]))
     if len(answers) != order["bytes"]:
-        raise SandboxError(f"The {name} sandbox cut off what the judge said.")
+        raise SandboxError(f"The {name} sandbox truncated the judge's answer.")
     return answers
 
 
@@ -343,5 +342,5 @@ def _outcomes(answers: bytes) -> list[ProgramOutcome]:
         fields = [stream.read(header[name]) for name in cells.PARTS]
         outcomes.append(cells.parse_outcome(header, fields))
     if not outcomes:
-        raise _Died("its judge answered nothing")
+        raise _Died("its judge gave no answer")
     return outcomes

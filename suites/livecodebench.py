@@ -205,8 +205,8 @@ def release_of(tag: str) -> Release:
         if release.tag == canonical:
             return release
     raise UserError(
-        f"LiveCodeBench has no release {tag!r}; there are release_v1 ... release_v6 (all "
-        "problems so far), v1 ... v6 (what was new), and ranges such as v4_v5."
+        f"LiveCodeBench has no release {tag!r}. It has release_v1 ... release_v6 (all problems so "
+        "far), v1 ... v6 (new problems only), and ranges such as v4_v5."
     )
 
 
@@ -226,7 +226,7 @@ def window_of(start: str | None, end: str | None) -> Window:
         with suppress(ValueError):
             date = re.fullmatch(r"\d{4}-\d\d-\d\d", day) and datetime.fromisoformat(day)
         if not date:
-            raise UserError(f"{day!r} is no date: write a window as 2024-08-01..2025-02-01.")
+            raise UserError(f"{day!r} is not a date. Write a window as 2024-08-01..2025-02-01.")
     if start and end and end < start:
         raise UserError(f"The window {start}..{end} ends before it starts.")
     return Window(start or "", end or "")
@@ -236,7 +236,7 @@ def read_window(text: str) -> Window:
     """Return the window written as START..END; one of the two may be empty."""
     start, dots, end = text.partition("..")
     if not dots or not (start or end):
-        raise UserError(f"{text!r} is no window: write it as 2024-08-01..2025-02-01.")
+        raise UserError(f"{text!r} is not a window. Write it as 2024-08-01..2025-02-01.")
     return window_of(start, end)
 
 
@@ -290,7 +290,9 @@ class LiveCodeBench:
         entries = [entry for index in self._indexes() for entry in index.entries]
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
         if not chosen:
-            raise UserError(f"Suite {self.name} has no problem: no contest lies in its window.")
+            raise UserError(
+                f"Suite {self.name} has no problem, because no contest is in its window."
+            )
         return [livecodebench_question(entry) for entry in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -334,8 +336,8 @@ class LiveCodeBench:
         if tests := find_tests(target, question.id):
             return tests
         raise UserError(
-            f"The data of {self.name} has other tests for {question.id} than the question that "
-            f"was asked ({target[:19]}): grade with the file it came from."
+            f"The data of {self.name} and the question asked ({target[:19]}) have different tests "
+            f"for {question.id}. Grade with the file of that question."
         )
 
 

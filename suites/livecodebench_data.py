@@ -99,7 +99,7 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
     if digest not in LOCATIONS:
         return None
     path, offset, length = LOCATIONS[digest]
-    changed = f"{path} changed while it was in use: the tests of {question_id} are not there."
+    changed = f"{path} changed while it was in use: it no longer has the tests of {question_id}."
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -138,9 +138,9 @@ def _indexed_problem(line: bytes, offset: int, place: str) -> IndexedProblem:
     with suppress(ValueError):
         row = parse_json(line)
     if not isinstance(row, dict):
-        raise UserError(f"{place} is no JSON object.")
+        raise UserError(f"{place} is not a JSON object.")
     row = cast(dict[str, Any], row)
-    refuse_untold(row, FIELDS, f"{place} is no raw LiveCodeBench row")
+    refuse_untold(row, FIELDS, f"{place} is not a raw LiveCodeBench row")
     try:
         if datetime.fromisoformat(row["contest_date"]).tzinfo is not None:
             raise ValueError("its contest_date has a time zone")
@@ -199,16 +199,16 @@ def pinned_index(
     if not path.is_file():
         name = source.hub_file or path.name
         if source.hub is None:
-            raise UserError(f"There is no {path}: put {name} there (PODIUM_DATA names the folder).")
-        otherwise = f"put {name} at {path} (PODIUM_DATA names another folder)"
+            raise UserError(f"There is no {path}. Put {name} there (PODIUM_DATA names the folder).")
+        otherwise = f"put {name} at {path} (PODIUM_DATA can name another folder)"
         path = hub_file(source, otherwise, f"{name} of {source.hub}")
     mismatch, size = f"{path} is not the pinned file", path.stat().st_size
     if source.size is not None and size != source.size:
-        raise UserError(f"{mismatch}: it has {size:,} bytes, not {source.size:,}; fetch it again.")
+        raise UserError(f"{mismatch}: it has {size:,} bytes, not {source.size:,}. Fetch it again.")
     index = index_file(path)
     if index.sha256 != source.sha256:
         digests = f"its sha256 is {index.sha256[:12]}, not {source.sha256[:12]}"
-        raise UserError(f"{mismatch}: {digests}; fetch it again.")
+        raise UserError(f"{mismatch}: {digests}. Fetch it again.")
     if len(index.entries) != source.rows:
         raise UserError(f"{path} has {len(index.entries)} rows, not the pinned {source.rows}.")
     return index
@@ -267,10 +267,10 @@ def method_of(row: Mapping[str, Any]) -> str | None:
     """Return the method to call, or None for a program that reads standard input."""
     facts = _read_json(str(row["metadata"]), "metadata")
     if not isinstance(facts, dict):
-        raise ValueError("its metadata is no JSON object")
+        raise ValueError("its metadata is not a JSON object")
     name = cast(dict[str, Any], facts).get("func_name")
     if name is not None and not (isinstance(name, str) and name.isidentifier()):
-        raise ValueError("its func_name is no name")
+        raise ValueError("its func_name is not a Python name")
     return name
 
 
@@ -290,10 +290,10 @@ def pickled_text(data: bytes) -> str:
                 foreign = opcode.name
                 break
     except ValueError as error:
-        raise ValueError(f"its private tests are no pickle ({error})") from error
+        raise ValueError(f"its private tests are not a pickle ({error})") from error
     if len(texts) != 1 or foreign:
         kinds = foreign or f"{len(texts)} texts"
-        raise ValueError(f"its private tests are a pickle of other things than one text ({kinds})")
+        raise ValueError(f"its private tests are a pickle, but not of one text ({kinds})")
     return texts[0]
 
 
@@ -314,16 +314,16 @@ def _read_json(text: str, label: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"its {label} are no JSON ({type(error).__name__})") from error
+        raise ValueError(f"its {label} are not JSON ({type(error).__name__})") from error
 
 
 def _cases(content: object, label: str) -> tuple[ProgramCase, ...]:
     if not isinstance(content, list):
-        raise ValueError(f"its {label} are no list")
+        raise ValueError(f"its {label} are not a list")
     tests = cast(list[Any], content)
     for test in tests:
         if not isinstance(test, dict):
-            raise ValueError(f"one of its {label} is no JSON object")
+            raise ValueError(f"one of its {label} is not a JSON object")
         case = cast(dict[str, Any], test)
         if not isinstance(case.get("input"), str) or not isinstance(case.get("output"), str):
             raise ValueError(f"one of its {label} lacks an input or an output")

@@ -56,7 +56,7 @@ class Math500(DatasetSuite):
         """Return the questions of rows; raises UserError if not 500 with the hub's columns."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != sources()["math500"].rows:
-            raise UserError(f"{path} has {len(rows)} rows; MATH-500 has 500.")
+            raise UserError(f"{path} has {len(rows)} rows, but MATH-500 has 500.")
         for (number, row), column in product(enumerate(rows, start=1), COLUMNS):
             if not str(row.get(column) or "").strip():
                 raise UserError(f"{path}, row {number} has no `{column}`.")

@@ -68,11 +68,11 @@ class MathVerifyProcess:
     def ask(self, line: bytes) -> dict[str, Any]:
         """Return the answer to one line; raises EqualityError if there is none."""
         if self._spoke(0):
-            raise EqualityError("The process that compares answers spoke without being asked.")
+            raise EqualityError("The process that compares answers sent an unexpected line.")
         try:
             self._asks.write(line)
         except OSError as error:
-            raise EqualityError(f"The process that compares answers is gone: {error}.") from error
+            raise EqualityError(f"The process that compares answers has ended: {error}.") from error
         return self._read()
 
     def _read(self) -> dict[str, Any]:
@@ -92,10 +92,10 @@ class MathVerifyProcess:
 
     def _last_words(self, eof: bool) -> str:
         if not eof:
-            return f"The process that compares answers said nothing for {WALL_S:.0f} s."
+            return f"The process that compares answers did not answer for {WALL_S:.0f} s."
         words = self._errors.read().decode(errors="replace").strip().splitlines()
         detail = words[-1] if words else f"exit status {self._process.wait()}"
-        return f"The process that compares answers ended ({detail}); is math-verify installed?"
+        return f"The process that compares answers ended ({detail}). Is math-verify installed?"
 
     def end(self) -> None:
         """End the process and its child, which both read a pipe that is now closed."""

@@ -62,13 +62,15 @@ class Mbpp(UnitTestedSuite):
         """Return the question of a raw row; raises UserError if the row is bad."""
         task = str(row.get("task_id"))
         if not (task.isascii() and task.isdigit()):
-            raise UserError(f"{where} is no raw MBPP row: its task_id {task!r} is no number.")
-        refuse_untold(row, ["text"], f"{where} is no raw MBPP row")
+            raise UserError(f"{where} is not a raw MBPP row: its task_id {task!r} is not a number.")
+        refuse_untold(row, ["text"], f"{where} is not a raw MBPP row")
         number, tests = int(task), _tests(row, where)
         setup = f"{row.get('test_setup_code') or ''}\n{SETUP.get(number, '')}".strip()
         text = "\n".join(tests)
         if not (compiles(text) and compiles(setup)):
-            raise UserError(f"{where}: task {number} cannot be used: its tests are no code.")
+            raise UserError(
+                f"{where}: task {number} cannot be used: its tests are not Python code."
+            )
         check = CheckCode(text, names_called(text, setup), setup, by_text=number in BY_TEXT)
         return Question(
             id=f"mbpp-{number}",
@@ -126,5 +128,7 @@ def _tests(row: Mapping[str, Any], place: str) -> list[str]:
         with suppress(SyntaxError, ValueError):
             tests = ast.literal_eval(tests)
     if not isinstance(tests, list) or not tests:
-        raise UserError(f"{place} is no raw MBPP row: test_list is missing or no list of tests.")
+        raise UserError(
+            f"{place} is not a raw MBPP row: test_list is missing or not a list of tests."
+        )
     return [str(test).replace("\r\n", "\n") for test in cast(list[object], tests)]

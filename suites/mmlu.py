@@ -78,7 +78,7 @@ class Mmlu(DatasetSuite):
         rows = [row for _, row in read_rows(path)]
         split_sizes = {sources()[name].rows for name in SOURCES.values()}
         if len(rows) not in split_sizes and not all(row.get("id") for row in rows):
-            raise UserError(f"{path} is no whole split of MMLU, so each row needs its `id`.")
+            raise UserError(f"{path} is not a complete split of MMLU. Give each row its `id`.")
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
@@ -124,7 +124,7 @@ def _refuse_malformed(row: Mapping[str, Any], place: str) -> None:
             raise UserError(f"{place} has no column {column!r}.")
     choices, answer = row["choices"], row["answer"]
     if not isinstance(choices, list) or len(cast(list[Any], choices)) != len(LETTERS):
-        raise UserError(f"{place} has other than four choices.")
+        raise UserError(f"{place} must have exactly four choices.")
     if not isinstance(answer, int) or not 0 <= answer < len(LETTERS):
         raise UserError(f"{place}: its `answer` {str(answer)[:20]!r} is not a number from 0 to 3.")
 

@@ -385,7 +385,7 @@ def _question(raw: Mapping[str, Any], place: str) -> Question:
     system, problem = row.said_by("system"), row.said_by("user")
     answer = str(row.reward_model.ground_truth).strip()
     if not problem:
-        raise UserError(f"{place}, column prompt: there is no message of the user.")
+        raise UserError(f"{place}, column prompt: it has no user message.")
     if not answer:
         raise UserError(f"{place}, column reward_model.ground_truth: it is empty.")
     prefix = f"{system}\n\n" if system else ""

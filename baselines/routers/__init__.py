@@ -74,7 +74,7 @@ class Router(Protocol):
 def training_examples(matrix: Matrix, embeddings: Floats) -> Examples:
     """Return the examples of a train matrix; UserError if it has no score at all."""
     if not matrix.questions or np.isnan(matrix.scores).all():
-        raise UserError(f"{matrix.name}: there is no score to learn from.")
+        raise UserError(f"{matrix.name}: there is no score to learn from. Give graded questions.")
     if len(embeddings) != len(matrix.questions):
         raise ValueError(f"{len(embeddings)} embeddings of {len(matrix.questions)} questions")
     return Examples(embeddings, matrix.scores, matrix.usd)
@@ -94,12 +94,12 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
         return best_workers(score, usd)
     if not willingness > 0:
         raise UserError(
-            f"A willingness is dollars per right answer, more than 0, not {willingness}."
+            f"A willingness, in dollars per right answer, must be above 0, not {willingness}."
         )
     if np.isnan(usd[~np.isnan(score)]).any():
         raise UserError(
-            "Some worker has no known price, so scores cannot be weighed against dollars: leave "
-            "the willingness out, or give every worker a price."
+            "Some worker has no known price, so scores cannot be weighed against dollars. Omit "
+            "the willingness, or give every worker a price."
         )
     return best_workers(score - usd / willingness, usd)
 
@@ -107,7 +107,7 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
 def best_workers(utility: Floats, usd: Floats) -> Choices:
     """Return the index of each row's highest value; ties to the cheaper, then to the earlier."""
     if np.isnan(utility).all(axis=1).any():
-        raise UserError("A router knows no worker's score: train it on graded questions.")
+        raise UserError("A router knows no worker's score. Train it on graded questions.")
     tied = utility >= np.nanmax(utility, axis=1, keepdims=True) - TIE  # False for NaN
     price = np.where(np.isnan(usd), np.inf, usd)
     cheapest = np.where(tied, price, np.inf).min(axis=1, keepdims=True)

@@ -41,7 +41,7 @@ class KnnRouter:
         """Return the examples themselves; UserError if k is more than there are."""
         rows = len(examples.embeddings)
         if self.k is not None and not 1 <= self.k <= rows:
-            raise UserError(f"{self.name}: k is 1 to {rows} (the train questions), not {self.k}.")
+            raise UserError(f"{self.name}: k must be 1 to {rows} (train questions), not {self.k}.")
         return {
             "k": np.array(self.k or max(1, min(NEIGHBOURS, rows // 5))),
             "embeddings": examples.embeddings,
@@ -91,7 +91,7 @@ class ClusterRouter:
         clusters = self.clusters or max(1, min(CLUSTERS, rows // LEAST))
         if not 1 <= clusters <= rows:
             raise UserError(
-                f"{self.name}: 1 to {rows} clusters (the train questions), not {clusters}."
+                f"{self.name}: clusters must be 1 to {rows} (train questions), not {clusters}."
             )
         centres, labels = k_means(examples.embeddings, clusters, STARTS, seed)
         score = _by_cluster(examples.scores, labels, clusters)
@@ -150,7 +150,7 @@ class LogisticRouter(MeanDollars):
     def fit(self, examples: Examples, seed: int) -> Arrays:
         """Return weights and biases; the solution is unique, so that the seed does not matter."""
         if not self.c > 0:
-            raise UserError(f"{self.name}: c is more than 0, not {self.c}.")
+            raise UserError(f"{self.name}: c must be above 0, not {self.c}.")
         inputs, scores = examples.embeddings, examples.scores
         weights, bias = np.zeros((inputs.shape[1], scores.shape[1])), np.zeros(scores.shape[1])
         graded = ~np.isnan(scores)
@@ -180,7 +180,7 @@ class MlpRouter(MeanDollars):
     def fit(self, examples: Examples, seed: int) -> Arrays:
         """Return the two layers at their best on held-out train questions."""
         if self.units < 1:
-            raise UserError(f"{self.name}: units is at least 1, not {self.units}.")
+            raise UserError(f"{self.name}: units must be at least 1, not {self.units}.")
         means, width = mean_known(examples.scores), examples.embeddings.shape[1]
         bound1, bound2 = np.sqrt(6 / (width + self.units)), np.sqrt(6 / (self.units + len(means)))
 
@@ -244,7 +244,7 @@ class FactorsRouter(MeanDollars):
     def fit(self, examples: Examples, seed: int) -> Arrays:
         """Return worker vectors, biases and the projection, best on held-out train questions."""
         if self.dimensions < 1 or self.noise < 0:
-            raise UserError(f"{self.name}: dimensions is at least 1, noise at least 0.")
+            raise UserError(f"{self.name}: dimensions must be at least 1, noise at least 0.")
         width, size = examples.embeddings.shape[1], self.dimensions
         sure = np.clip(np.nan_to_num(mean_known(examples.scores), nan=0.5), 0.01, 0.99)
 
@@ -312,7 +312,7 @@ class ContrastiveRouter(MeanDollars):
     def fit(self, examples: Examples, seed: int) -> Arrays:
         """Return vectors and encoder at their best on held-out questions."""
         if min(self.top_k, self.last_k, self.dimensions) < 1 or self.cluster_weight < 0:
-            raise UserError(f"{self.name}: top_k, last_k and dimensions are at least 1.")
+            raise UserError(f"{self.name}: top_k, last_k and dimensions must be at least 1.")
         inputs, scores = examples.embeddings, examples.scores
         _, groups = k_means(inputs, max(1, min(GROUPS, len(inputs) // GROUPS)), 1, seed)
         width, size = inputs.shape[1], self.dimensions

@@ -65,8 +65,8 @@ def train_router(
     used = with_embedder or TfIdf()
     if not matrix.publishable:
         raise UserError(
-            f"{matrix.name} must not be published, and an artefact would hold words of its "
-            f"questions: judge routers on it without saving any."
+            f"{matrix.name} must not be published, but an artefact would hold words of its "
+            f"questions. Evaluate routers on it without saving one."
         )
     settings: dict[str, Any] = asdict(router)  # pyright: ignore[reportArgumentType] - all are dataclasses
     del settings["name"]
@@ -90,7 +90,7 @@ def load_router(learned: Artifact) -> Estimator:
     """Return a trained router; UserError if it is damaged or its embedder is absent."""
     about = learned.about
     if about.system not in ROUTERS:
-        raise UserError(f"{about.system} is no router; routers are {', '.join(ROUTERS)}.")
+        raise UserError(f"{about.system} is not a router. Routers are: {', '.join(ROUTERS)}.")
     settings = {name: value for name, value in (about.settings or {}).items() if name != "seed"}
     reading = strip_prefix(_OF_EMBEDDER, learned.arrays)
     fitted = strip_prefix(_OF_ROUTER, learned.arrays)
@@ -103,9 +103,9 @@ def load_router(learned: Artifact) -> Estimator:
         router, embedder = ROUTERS[about.system](**settings), load_embedder(about.embedder)
         expected = estimate(["?"])
     except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-        raise UserError(f"{damage} ({error}): train anew.") from None
+        raise UserError(f"{damage} ({error}). Train it again.") from None
     if not expected.score.shape == expected.usd.shape == (1, len(about.workers)):
-        raise UserError(f"{damage}: train anew.")
+        raise UserError(f"{damage}. Train it again.")
     return estimate
 
 
@@ -113,8 +113,8 @@ def question_texts(matrix: Matrix) -> list[str]:
     """Return the questions' texts; UserError if one is unknown."""
     if lacking := sum(not question.text.strip() for question in matrix.questions):
         raise UserError(
-            f"{matrix.name}: {lacking} of {len(matrix.questions)} questions have no text, and a "
-            f"router reads nothing else."
+            f"{matrix.name}: {lacking} of {len(matrix.questions)} questions have no text, which "
+            f"routers need."
         )
     return [question.text for question in matrix.questions]
 
@@ -140,7 +140,7 @@ def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
 
         def arguments(self, x: str) -> Mapping[str, Any]:
             if x not in ("", *MODES):
-                raise UserError(f"{name}@{x} is not known: {' or '.join(MODES)} (the default).")
+                raise UserError(f"{name}@{x} is unknown. Use {' or '.join(MODES)} (the default).")
             return {"mode": x} if x else {}
 
     return SystemCard(
@@ -262,7 +262,7 @@ _NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)
 ROUTER_LLM = SystemCard(
     name="router-llm",
     solver="podium/router_llm",
-    summary="The pool's conductor names one worker for each question, and it answers alone.",
+    summary="The pool's conductor chooses one worker for each question, which answers alone.",
     group="routers",
     source="podium (a common control); no training",
     calls=Calls("1, plus 1 of the conductor", ONE_CALL, conductor=1),
@@ -297,8 +297,8 @@ def router_llm_system(*, cards: bool = True) -> System:
     async def answer(question: Question, pool: Pool) -> Answer:
         if CONDUCTOR not in pool.models:
             raise UserError(
-                "This pool has no conductor to route with: add a [conductor] table to the pool "
-                "file, or name one with --model-role conductor=PROVIDER/MODEL."
+                "This pool has no conductor to route with. Add a [conductor] table to the pool "
+                "file, or give --model-role conductor=PROVIDER/MODEL."
             )
         card_texts = [pool.card(worker) if cards else "" for worker in pool.workers]
         request = [ChatMessageUser(content=routing_prompt(question.text, card_texts))]

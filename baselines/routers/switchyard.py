@@ -33,7 +33,7 @@ class _SwitchyardMethods(SystemMethods):
     def arguments(self, x: str) -> Mapping[str, Any]:
         if x not in ("", *ALGORITHMS):
             names = f"{', '.join(ALGORITHMS[:-1])} or {ALGORITHMS[-1]}"
-            raise UserError(f"The algorithm {x!r} is not known: {names} ({STAGE}: the default).")
+            raise UserError(f"The algorithm {x!r} is unknown. Use {names} (default {STAGE}).")
         return {"algorithm": x} if x else {}
 
 

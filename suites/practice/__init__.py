@@ -79,7 +79,7 @@ class PracticeSuite(DatasetSuite):
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Raise UserError: generated questions do not come from a file."""
-        raise UserError(f"Suite {self.name!r}: its questions are generated; leave out --problems.")
+        raise UserError(f"Suite {self.name!r} generates its questions, so leave out --problems.")
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade one reply to an unsealed question."""
@@ -102,7 +102,9 @@ def _drafts(
     rng, open_topics, drafts = Random(seed), dict(topics), dict[str, tuple[str, Draft]]()
     while len(drafts) < size:
         if not open_topics:
-            raise UserError(f"Only {len(drafts)} different questions exist, fewer than {size}.")
+            raise UserError(
+                f"Only {len(drafts)} different questions exist, but {size} were requested."
+            )
         for name, topic in list(open_topics.items()):
             for _ in range(PATIENCE):
                 draft = topic(rng)

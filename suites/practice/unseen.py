@@ -137,7 +137,7 @@ def unseen(plain: PracticeSuite) -> PracticeSuite:
     """Return the suite `NAME@unseen` of a practice suite; raises UserError if there is none."""
     written = paraphrases().get(plain.name)
     if written is None:
-        raise UserError(f"{plain.name!r} has no other suite {plain.name}@{UNSEEN}; ask it plainly.")
+        raise UserError(f"There is no suite {plain.name}@{UNSEEN}. Use {plain.name!r}.")
     names = [field.name for field in fields(PracticeSuite)]
     shared: dict[str, Any] = {name: getattr(plain, name) for name in names}
     shared["name"] = f"{plain.name}@{UNSEEN}"

@@ -119,7 +119,7 @@ def test_an_untrained_smoothie_global_is_refused_when_it_is_made() -> None:
 
 
 def test_a_budget_below_one_question_is_refused_with_what_it_takes() -> None:
-    with pytest.raises(UserError, match=r"at least 3 worker calls .* and has 2 .*--train-calls"):
+    with pytest.raises(UserError, match=r"at least 3 worker calls .* but has 2 .*--train-calls"):
         SmoothieExplorer().next_round(task(2, "a", "b", "c"), [])
 
 

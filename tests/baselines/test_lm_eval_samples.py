@@ -87,9 +87,9 @@ def test_a_file_of_samples_that_holds_none_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({"exact_match": "lol"}, "line 1: exact_match: it is no number", id="word"),
-        pytest.param({"exact_match": None}, "exact_match: it is absent", id="absent"),
-        pytest.param({"exact_match": 7}, "no number from 0 to 1", id="large"),
+        pytest.param({"exact_match": "lol"}, "line 1: exact_match: it is not a number", id="word"),
+        pytest.param({"exact_match": None}, "exact_match: it is missing", id="absent"),
+        pytest.param({"exact_match": 7}, "not a number from 0 to 1", id="large"),
         pytest.param({"metrics": []}, "line 1: metrics", id="no metric"),
         pytest.param({"arguments": []}, "document 0 has no prompt", id="no prompt"),
         pytest.param({"doc_hash": None}, "line 1: doc_hash", id="no digest"),
@@ -120,7 +120,7 @@ def test_results_that_name_no_model_are_named(tmp_path: Path, text: str, said: s
 def test_another_document_under_the_same_number_is_refused(tmp_path: Path) -> None:
     lm_eval_file(tmp_path / "one", [lm_eval_row(0, 1.0)])
     lm_eval_file(tmp_path / "two", [lm_eval_row(0, 1.0, doc_hash="another")])
-    with pytest.raises(UserError, match="document 0 is another one"):
+    with pytest.raises(UserError, match="document 0 differs from that of an earlier file"):
         matrix_of(f"lm-eval:{tmp_path}")
 
 
@@ -182,7 +182,7 @@ def test_all_models_of_a_task_are_compared_by_one_filter_and_metric(
         pytest.param(
             [*by_metrics("acc", acc=1.0)[:2], *by_metrics("em", em=1.0)[2:]],
             by_metrics("acc", acc=1.0),
-            "one by no metric that all its documents have",
+            "one by no metric that covers all documents",
             id="another metric in a row",
         ),
     ],
@@ -201,12 +201,12 @@ def test_models_without_a_common_filter_and_metric_are_refused_with_a_list(
     [
         pytest.param(
             [*STRICT, STRICT[1]],
-            r"line 4: document 1 stands in line 2, too \(filter strict-match\)",
+            r"line 4: document 1 is also in line 2 \(filter strict-match\)",
             id="twice",
         ),
         pytest.param(
             [*STRICT, {**FLEXIBLE[1], "doc_hash": "x"}],
-            "line 4: document 1 is another one in an earlier line",
+            "line 4: document 1 differs from that of an earlier line",
             id="another document",
         ),
     ],
@@ -260,7 +260,7 @@ def test_a_metric_of_which_less_is_better_is_no_score(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_not_there_is_named_with_what_to_write() -> None:
-    with pytest.raises(UserError, match=r"no nowhere: name it, `podium route lm-eval:"):
+    with pytest.raises(UserError, match=r"no nowhere\. Write `podium route lm-eval:"):
         matrix_of("lm-eval:nowhere")
 
 

@@ -218,7 +218,7 @@ def test_a_rating_beyond_its_scale_is_brought_back_and_nonsense_is_none() -> Non
 
 
 def test_a_threshold_that_is_no_share_is_refused() -> None:
-    with pytest.raises(UserError, match="between 0 and 1, not at 7"):
+    with pytest.raises(UserError, match="between 0 and 1, not 7"):
         confidence_system(threshold=7)
 
 

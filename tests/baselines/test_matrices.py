@@ -155,11 +155,13 @@ def test_routerarena_has_two_models_with_tokens_and_dollars() -> None:
         pytest.param("aime25:x", "takes no path", id="path"),
         pytest.param("routerbench:x.pkl", "runs code when it is opened", id="pickle"),
         pytest.param("llmrouterbench", "There is no directory", id="no-directory"),
-        pytest.param("logs", "Name the directory", id="no-logs"),
+        pytest.param("logs", "Give the directory", id="no-logs"),
         pytest.param("routerbench:hellaswag", "no RouterBench file", id="slice"),
         pytest.param("lcb-leaderboard:v2", "there are: v6, v5, v1", id="release"),
         pytest.param("gpqa-verdicts", "There is no", id="absent-gpqa"),
-        pytest.param("routerarena", "`podium data fetch routerarena` gets it", id="absent-arena"),
+        pytest.param(
+            "routerarena", "Download it with `podium data fetch routerarena`", id="absent-arena"
+        ),
     ],
 )
 def test_a_source_that_is_not_here_is_refused(tmp_path: Path, named: str, said: str) -> None:

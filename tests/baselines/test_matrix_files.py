@@ -105,7 +105,7 @@ def other_question(folder: Path) -> None:
     [
         pytest.param(broken_json, "cannot be read as JSON", id="damaged"),
         pytest.param(without_index, "records.0.index: Field required", id="field"),
-        pytest.param(other_question, "is another one in an earlier file", id="other-question"),
+        pytest.param(other_question, "differs from that of an earlier file", id="other-question"),
         pytest.param(lambda folder: None, "holds no result file", id="empty"),
     ],
 )
@@ -145,11 +145,13 @@ def test_a_routerbench_file_of_ones_own_is_read(tmp_path: Path) -> None:
     ("row", "said"),
     [
         pytest.param({**ROW, "m": "1"}, "no column that ends in", id="no-costs"),
-        pytest.param({**ROW, "m": "x", "m|total_cost": "1"}, "'m' is no number", id="text"),
+        pytest.param({**ROW, "m": "x", "m|total_cost": "1"}, "'m' is not a number", id="text"),
         pytest.param({**ROW, "m": "2", "m|total_cost": "1"}, "outside 0 to 1", id="score"),
-        pytest.param({**ROW, "m": "1", "m|total_cost": "-1"}, "no such number", id="negative"),
         pytest.param(
-            {**ROW, "prompt": "", "m": "1", "m|total_cost": "1"}, "absent or empty", id="empty"
+            {**ROW, "m": "1", "m|total_cost": "-1"}, "is negative or infinite", id="negative"
+        ),
+        pytest.param(
+            {**ROW, "prompt": "", "m": "1", "m|total_cost": "1"}, "missing or empty", id="empty"
         ),
     ],
 )

@@ -223,7 +223,7 @@ def test_a_reference_that_changes_from_fold_to_fold_is_said_to_be_weak() -> None
     matrix = matrix_of([[1, 0], [1, 0], [0, 1], [0, 1]], [[1, 2]] * 4)
     folds = (Fold(np.array([0, 1]), np.array([2, 3])), Fold(np.array([2, 3]), np.array([0, 1])))
     assert (
-        "this reference is a little weak"
+        "this reference is slightly too low"
         in evaluate_routers(matrix, Split("s", folds), RouterField((), None)).notes[0]
     )
     assert (

@@ -219,7 +219,7 @@ def test_a_router_decides_each_turn_of_a_sample_or_once() -> None:
         assert (said[0] == said[1]) is same
     arguments = SYSTEMS["router-knn"].methods.arguments
     assert [arguments(mode) for mode in ("", "sticky")] == [{}, {"mode": "sticky"}]
-    with pytest.raises(UserError, match="router-knn@now is not known"):
+    with pytest.raises(UserError, match="router-knn@now is unknown"):
         arguments("now")
 
 

@@ -139,7 +139,7 @@ def test_one_neighbour_is_the_question_of_the_smallest_angle() -> None:
 
 @pytest.mark.parametrize("k", [0, 7])
 def test_more_neighbours_than_train_questions_are_refused(k: int) -> None:
-    with pytest.raises(UserError, match="k is 1 to 6"):
+    with pytest.raises(UserError, match="k must be 1 to 6"):
         KnnRouter(k=k).fit(fitted_on(6), 0)
 
 

@@ -47,13 +47,13 @@ def test_a_worker_without_a_known_score_is_never_chosen() -> None:
 def test_an_unknown_price_leaves_only_scores_to_choose_by() -> None:
     expected = estimates([[0.5, 0.6]], [[NAN, 1.0]])
     assert choose_workers(expected).tolist() == [1]
-    with pytest.raises(UserError, match=r"no known price.*leave the willingness out"):
+    with pytest.raises(UserError, match=r"no known price.*Omit the willingness"):
         choose_workers(expected, 1.0)
 
 
 @pytest.mark.parametrize("willingness", [0.0, -1.0, NAN])
 def test_a_willingness_that_is_no_price_is_refused(willingness: float) -> None:
-    with pytest.raises(UserError, match="more than 0"):
+    with pytest.raises(UserError, match="must be above 0"):
         choose_workers(estimates([[0.5, 0.6]], [[1.0, 3.0]]), willingness)
 
 

@@ -87,7 +87,9 @@ DECLARED = (
 
 
 def test_a_question_that_would_teach_and_be_judged_is_refused_by_name() -> None:
-    with pytest.raises(UserError, match="1 question would teach and be judged, first a, which is"):
+    with pytest.raises(
+        UserError, match="1 question would be both train and test questions, first a, which equals"
+    ):
         split_matrix(matrix_of(*DECLARED), "declared", 0)
 
 
@@ -95,16 +97,16 @@ def test_shared_questions_teach_nobody_when_that_is_asked_for() -> None:
     split = split_matrix(matrix_of(*DECLARED), "declared", 0, drop_shared=True)
     (fold,) = split.folds
     assert (fold.train.tolist(), fold.test.tolist()) == ([1], [2])
-    assert "1 question taught nobody" in split.notes[0]
+    assert "1 train question left out: also judged" in split.notes[0]
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        pytest.param("date:2", "lies between 0 and 1", id="share"),
-        pytest.param("date:x", "lies between 0 and 1", id="no-number"),
+        pytest.param("date:2", "must be between 0 and 1", id="share"),
+        pytest.param("date:x", "must be between 0 and 1", id="no-number"),
         pytest.param("date:0.3", "2 questions have no date", id="undated"),
-        pytest.param("folds:x", "name how many folds", id="no-count"),
+        pytest.param("folds:x", "has no number of folds. Write e.g. folds:5", id="no-count"),
         pytest.param("folds:1", "1 folds cannot be made of 2", id="one-fold"),
         pytest.param("folds:9", "made of 2 different questions: name 2", id="too-many"),
         pytest.param("folds:2:subject", "There is no split", id="unit"),

@@ -55,19 +55,21 @@ def test_inspects_logs_are_a_matrix_of_their_models(tmp_path: Path) -> None:
 def test_another_question_under_the_same_id_is_refused(tmp_path: Path) -> None:
     sat(tmp_path, "one", lambda heard: "2")
     sat(tmp_path, "two", lambda heard: "2", asked=[(f"Now {text}", right) for text, right in SUMS])
-    with pytest.raises(UserError, match="sample 1 is another one in another log"):
+    with pytest.raises(UserError, match="sample 1 differs from that of another log"):
         matrix_of(f"inspect:{tmp_path}")
 
 
 def test_a_folder_without_logs_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"holds no \.eval log: name what `inspect eval` wrote"):
+    with pytest.raises(
+        UserError, match=r"holds no \.eval log\. Give the folder that `inspect eval` wrote"
+    ):
         matrix_of(f"inspect:{tmp_path}")
 
 
 def test_runs_of_podiums_own_are_told_apart(tmp_path: Path) -> None:
     toy_pool(tmp_path / "run")
     toy_run(tmp_path / "run", limit=1)
-    with pytest.raises(UserError, match="is of `podium run`: name it as logs:"):
+    with pytest.raises(UserError, match=r"was written by `podium run`\. Write logs:"):
         matrix_of(f"inspect:{tmp_path / 'run'}")
 
 
@@ -102,7 +104,7 @@ def test_a_table_as_helms_is_a_matrix_and_what_is_empty_is_unknown(tmp_path: Pat
         pytest.param(
             "id1,mmlu,acme/two,What is 1 + 1?", "id1,mmlu,acme/two,?", "two texts", id="text"
         ),
-        pytest.param("0.5,0.002", "5,0.002", "score of mmlu/id2: it is no number", id="large"),
+        pytest.param("0.5,0.002", "5,0.002", "score of mmlu/id2: it is not a number", id="large"),
         pytest.param("0.5,0.002", "0.5,-0.002", "line 4: cost", id="dollars below 0"),
         pytest.param("acme/two,What is 2 + 3?", ",What is 2 + 3?", "line 5: model", id="nobody"),
     ],
@@ -122,7 +124,7 @@ def test_a_text_may_stand_in_a_later_row_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["inspect", "table"])
 def test_a_path_that_is_not_there_is_named_with_what_to_write(source: str) -> None:
-    with pytest.raises(UserError, match=rf"no nowhere: name it, `podium route {source}:"):
+    with pytest.raises(UserError, match=rf"no nowhere\. Write `podium route {source}:"):
         matrix_of(f"{source}:nowhere")
 
 

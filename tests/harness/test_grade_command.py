@@ -203,7 +203,7 @@ def test_problems_may_come_as_the_hub_has_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        pytest.param(["1"], "has 1 rows; AIME25 has 30", id="too-few"),
+        pytest.param(["1"], "has 1 rows, but AIME25 has 30", id="too-few"),
         pytest.param(["x"] * 30, "is not an integer from 0 to 999", id="no-integer"),
     ],
 )

@@ -90,7 +90,7 @@ def test_an_engine_that_is_not_there_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = refusal(f"unix://{tmp_path}/none.sock", monkeypatch)
-    assert said.startswith(f"No container engine answers at unix://{tmp_path}/none.sock: start it")
+    assert said.startswith(f"No container engine answers at unix://{tmp_path}/none.sock. Start it")
 
 
 def test_a_socket_that_nobody_listens_on_any_more_is_refused(
@@ -105,7 +105,7 @@ def test_a_socket_that_nobody_listens_on_any_more_is_refused(
 @pytest.mark.parametrize("address", ["carrier-pigeon://coop", "tcp://", "tcp://host"])
 def test_an_address_that_is_none_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said = refusal(address, monkeypatch)
-    assert said.startswith(f"DOCKER_HOST={address} is no address that podium can use")
+    assert said.startswith(f"DOCKER_HOST={address} is not an address that podium can use")
 
 
 def test_a_socket_without_permission_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_socket_without_permission_is_refused(monkeypatch: pytest.MonkeyPatch)
         path.chmod(0)
         monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
         said = subprocess.check_output([sys.executable, "-c", AS_NOBODY], text=True)
-    assert said.startswith(f"You may not use the container engine at unix://{path}: join the group")
+    assert said.startswith(f"You may not use the container engine at unix://{path}. Join the group")
 
 
 def test_an_engine_that_is_too_old_is_refused(
@@ -126,7 +126,7 @@ def test_an_engine_that_is_too_old_is_refused(
     old = {"Version": "20.10.24+dfsg1", "ApiVersion": "1.41"}
     with answering(tmp_path / "old.sock", old) as address:
         said = refusal(address, monkeypatch)
-    assert "is version 20.10.24+dfsg1; podium needs Docker Engine 24.0.6 or newer" in said
+    assert "is version 20.10.24+dfsg1, but podium needs Docker Engine 24.0.6 or newer" in said
 
 
 def test_the_oldest_engine_that_we_can_use_is_taken(
@@ -151,11 +151,11 @@ def test_an_engine_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
     [
         (
             "mkdir /var/lib/docker/overlay2/1: no space left on device",
-            "The disk of the container engine is full: free some space",
+            "The disk of the container engine is full. Free some space",
         ),
         (
             'unknown or invalid runtime name: runsc")',
-            "The container engine has no runtime runsc: install it",
+            "The container engine has no runtime runsc. Install it",
         ),
         ("something new", "The container engine refused: something new."),
     ],
@@ -250,8 +250,8 @@ def test_a_missing_image_is_told_with_the_command_that_makes_it(
     with pytest.raises(SandboxError) as caught, explained():
         client.images.get("podium-sandbox-bigcodebench-of-another-day")
     assert str(caught.value) == (
-        "The image podium-sandbox-bigcodebench-of-another-day is missing: "
-        "run `podium sandbox build --image bigcodebench` first."
+        "The image podium-sandbox-bigcodebench-of-another-day is missing. "
+        "Run `podium sandbox build --image bigcodebench` first."
     )
 
 

@@ -112,7 +112,8 @@ def test_a_base_image_that_cannot_be_had_is_refused(
     with pytest.raises(SandboxError) as caught:
         make_image(client, recipe, "podium.invalid/no-such-base:1", lambda line: None)
     assert str(caught.value).startswith(
-        "The base image podium.invalid/no-such-base:1 is not here and cannot be pulled: name one"
+        "The base image podium.invalid/no-such-base:1 is not on this engine and cannot be pulled. "
+        "Give one"
     )
 
 

@@ -51,7 +51,7 @@ def test_a_program_that_wants_a_package_which_only_the_image_has_is_not_graded(
     bare: Box, source: str
 ) -> None:
     with pytest.raises(
-        SandboxError, match=r"lacks \(of numpy, sortedcontainers\).*build --box bwrap"
+        SandboxError, match=r"has \(of numpy, sortedcontainers\).*build --box bwrap"
     ):
         run(bare, source)
 

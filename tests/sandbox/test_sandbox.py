@@ -224,7 +224,7 @@ def test_facts_name_the_box_and_its_python(any_box: Box) -> None:
 
 def test_an_unknown_box_is_refused_with_the_known_ones() -> None:
     known = "bwrap, docker, docker:runsc, subprocess"
-    with pytest.raises(SandboxError, match=f"known boxes: {known}"):
+    with pytest.raises(SandboxError, match=f"Known boxes: {known}"):
         open_box("cardboard")
 
 

@@ -115,9 +115,7 @@ def test_a_program_passes_only_when_all_tests_were_run_and_held(
 def test_a_box_without_the_libraries_is_refused_and_fails_nobody(
     tmp_path: Path, subprocess_box: Box
 ) -> None:
-    with pytest.raises(
-        SandboxError, match=r"The box subprocess lacks .*seaborn.*needs --box docker"
-    ):
+    with pytest.raises(SandboxError, match=r"The box subprocess lacks .*seaborn.*Use --box docker"):
         SUITE.grade(mine(tmp_path), fenced("def task_func(x): return 3"), subprocess_box)
 
 
@@ -138,7 +136,7 @@ def test_a_task_that_cannot_run_here_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"test": ""}, "line 1 is no raw BigCodeBench row: test is missing or no text"),
+        ({"test": ""}, "line 1 is not a raw BigCodeBench row: test is missing or not text"),
         ({"test": "x = 1"}, "it has no tests, or no function"),
         ({"entry_point": "other"}, "it has no tests, or no function"),
     ],

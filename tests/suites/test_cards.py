@@ -119,7 +119,7 @@ def test_a_table_becomes_a_card_with_its_paragraph_on_one_line(tmp_path: Path) -
         ("eval = 4", "eval = 0", r"cards\.toml, \[toy\], sizes\.eval: Input should be greater"),
         ("(2026-11-21)", "(soon)", r"cards\.toml, \[toy\], changes\.0: String should match"),
         ("title =", "titel =", r"cards\.toml, \[toy\], title: Field required"),
-        ("[toy]", "[toy", r"cards\.toml is no TOML: "),
+        ("[toy]", "[toy", r"cards\.toml is not valid TOML: "),
     ],
 )
 def test_a_mistake_in_a_card_names_table_and_field(

@@ -138,14 +138,14 @@ def test_a_file_with_another_digest_is_refused(tmp_path: Path) -> None:
     path = tmp_path / sources()["aime25"].file
     path.parent.mkdir()
     path.write_text("{}\n")
-    said = "its sha256 is ca3d163bab05, not f25b933cfadf; move it away, then `podium data fetch` "
+    said = "its sha256 is ca3d163bab05, not f25b933cfadf\\. Move it away, then download "
     with pytest.raises(UserError, match=f"is not the pinned file: {said}"):
         local_bytes("aime25", tmp_path)
 
 
 def test_a_file_that_is_absent_says_where_to_put_it(tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=r"There is no .*aime25\.jsonl: `podium data fetch aime25` gets"
+        UserError, match=r"There is no .*aime25\.jsonl\. Run `podium data fetch aime25`, or put"
     ):
         local_rows("aime25", tmp_path)
     assert str(tmp_path / "aime25_problems" / "aime25.jsonl") in by_hand(

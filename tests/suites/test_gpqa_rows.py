@@ -100,9 +100,9 @@ def test_a_column_that_is_absent_or_empty_is_named(tmp_path: Path, column: str) 
     path = jsonl(tmp_path / "own.jsonl", row("r1"), without(column))
     assert refusal(path) == f"{path}, row 2 has no column {column!r}."
     path = jsonl(tmp_path / "own.jsonl", row("r1"), row("r2", **{column: "  "}))
-    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or no text."
+    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or not text."
     path = jsonl(tmp_path / "own.jsonl", row("r1"), row("r2", **{column: 5}))
-    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or no text."
+    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or not text."
 
 
 def test_two_rows_with_one_id_are_refused(tmp_path: Path) -> None:
@@ -112,9 +112,7 @@ def test_two_rows_with_one_id_are_refused(tmp_path: Path) -> None:
 
 def test_a_right_option_that_is_also_a_wrong_one_is_refused(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "own.jsonl", row("r1", **{"Correct Answer": f"{SECRET} 2"}))
-    assert (
-        refusal(path) == f"{path}, row 1: its 'Correct Answer' is also one of the incorrect ones."
-    )
+    assert refusal(path) == f"{path}, row 1: its 'Correct Answer' is also an incorrect answer."
 
 
 def test_a_file_that_is_no_csv_no_json_or_empty_is_refused_without_its_text(tmp_path: Path) -> None:
@@ -236,7 +234,7 @@ def test_a_gated_set_without_a_token_says_where_to_accept_and_which_file_will_do
     hub.gated = True
     said = loaded(tmp_path, hub.url)
     assert said.startswith(
-        "Idavidrein/gpqa is gated: accept the terms on the hub's page of Idavidrein/gpqa and set "
+        "Idavidrein/gpqa is gated. Accept the terms on the hub's page of Idavidrein/gpqa and set "
         "HF_TOKEN, or run `podium data fetch gpqa-diamond`"
     )
     assert f"put the authors' file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or " in said
@@ -249,7 +247,8 @@ def test_offline_without_a_copy_the_message_says_which_file_to_put_where(tmp_pat
     assert said.startswith("Idavidrein/gpqa cannot be loaded (")
     assert f"put the authors' file at {tmp_path}/data/gpqa/gpqa_official_dataset.zip or " in said
     asked = (
-        "so the hub is not asked): unset it and try again, or run `podium data fetch gpqa-diamond`"
+        "which forbids requests to the hub). Unset it and try again, or "
+        "run `podium data fetch gpqa-diamond`"
     )
     assert asked in said
     assert "\n" not in said

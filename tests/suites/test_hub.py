@@ -67,7 +67,7 @@ def test_a_gated_dataset_says_to_accept_its_terms_or_to_bring_the_file(
     fetched: Done, home: Path
 ) -> None:
     name = hub_name("mbpp")
-    said = f"{name} is gated: accept the terms on the hub's page of {name} and set HF_TOKEN"
+    said = f"{name} is gated. Accept the terms on the hub's page of {name} and set HF_TOKEN"
     assert f"{said}, or put the file at {home}/humaneval_mbpp/mbpp.jsonl.gz" in fetched.err
 
 
@@ -77,7 +77,7 @@ def test_a_revision_that_is_gone_is_named_as_that(fetched: Done) -> None:
 
 
 def test_a_dataset_that_is_not_there_may_be_somebody_s_own(fetched: Done) -> None:
-    assert f"The hub has no {hub_name('mmlu')}, or shows it to other accounts only" in fetched.err
+    assert f"The hub has no {hub_name('mmlu')}, or your account has no access to it" in fetched.err
 
 
 def test_another_number_of_rows_is_refused(fetched: Done) -> None:
@@ -137,7 +137,7 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence_said_once(tmp_path: Path) 
     assert done.code == 2
 
 
-ELSEWHERE = "(PODIUM_DATA names another folder)."
+ELSEWHERE = "(PODIUM_DATA can name another folder)."
 
 
 def test_a_file_of_the_hub_is_held_to_its_size_and_digest(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_offline_another_revision_in_the_cache_is_not_taken_for_the_pinned_one(h
         "except Exception as error: print(type(error).__name__, error)"
     )
     done = python(code, home=home, HF_HUB_OFFLINE="1")
-    said = "only another revision than aaaaaaaaaaaa is cached"
+    said = "the cache does not have revision aaaaaaaaaaaa"
     assert done.out.splitlines()[-1] == f"HubError {said}"
 
 

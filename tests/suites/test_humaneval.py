@@ -139,8 +139,8 @@ def test_a_reply_without_a_program_is_counted_as_unparsed(reply: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"test": None}, "line 1 is no raw HumanEval row: test is missing or no text"),
-        ({"test": "def ("}, "Mine/0 cannot be used: its prompt or test is no code"),
+        ({"test": None}, "line 1 is not a raw HumanEval row: test is missing or not text"),
+        ({"test": "def ("}, "Mine/0 cannot be used: its prompt or test is not Python code"),
     ],
 )
 def test_rows_that_are_none_of_humaneval_are_refused(

@@ -105,7 +105,7 @@ def test_a_sandbox_without_the_suites_packages_is_refused(tmp_path: Path) -> Non
     bare = {"volumes": [{"type": "tmpfs", "target": "/opt/podium/site"}]}
     log, asked = sat(practice_code(limit=1), tmp_path, sandbox=written(tmp_path, **bare))
     assert log.error
-    assert re.search(r"lacks 2 packages .* such as numpy==.* use the image", log.error.message)
+    assert re.search(r"lacks 2 packages .* such as numpy==.* Use the image", log.error.message)
     assert asked == []
 
 

@@ -162,10 +162,10 @@ def test_an_unknown_name_is_no_suite(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("livecodebench@2024-08-01", "is no window"),
-        ("livecodebench@..", "is no window"),
-        ("livecodebench-v5@2024-8-1..2025-02-01", "'2024-8-1' is no date"),
-        ("livecodebench-v5@2024-08-01..2025-02-30", "'2025-02-30' is no date"),
+        ("livecodebench@2024-08-01", "is not a window"),
+        ("livecodebench@..", "is not a window"),
+        ("livecodebench-v5@2024-8-1..2025-02-01", "'2024-8-1' is not a date"),
+        ("livecodebench-v5@2024-08-01..2025-02-30", "'2025-02-30' is not a date"),
         ("livecodebench@2025-02-01..2024-08-01", "ends before it starts"),
         ("aime25@2024-08-01..2025-02-01", "have no dates"),
     ],
@@ -177,12 +177,12 @@ def test_a_wrong_window_is_one_sentence(name: str, said: str) -> None:
 
 @pytest.mark.parametrize("tag", ["v7", "release_v0", "v5_v4", "", "latest", "release_v4_v5"])
 def test_a_wrong_tag_is_refused_with_those_there_are(tag: str) -> None:
-    with pytest.raises(UserError, match=r"there are release_v1 \.\.\. release_v6"):
+    with pytest.raises(UserError, match=r"It has release_v1 \.\.\. release_v6"):
         release_of(tag)
 
 
 def test_the_task_refuses_a_wrong_window_before_it_looks_for_files(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'today' is no date"):
+    with pytest.raises(UserError, match="'today' is not a date"):
         livecodebench(start_date="today", data=str(tmp_path))
 
 

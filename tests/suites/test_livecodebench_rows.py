@@ -94,7 +94,7 @@ def test_a_method_is_named_by_the_metadata() -> None:
 def test_a_pickle_that_would_run_something_is_refused_and_nothing_runs(tmp_path: Path) -> None:
     trap = tmp_path / "trap"
     data = pickle.dumps(Touch(trap))
-    with pytest.raises(ValueError, match="pickle of other things"):
+    with pytest.raises(ValueError, match="a pickle, but not of one text"):
         private_cases(packed(data))
     assert not trap.exists()
     pickle.loads(data)
@@ -103,7 +103,7 @@ def test_a_pickle_that_would_run_something_is_refused_and_nothing_runs(tmp_path:
 
 @pytest.mark.parametrize("thing", [["[]"], {"a": 1}, 7, b"[]", None, ("[]",)])
 def test_a_pickle_of_anything_but_text_is_refused(thing: object) -> None:
-    with pytest.raises(ValueError, match="pickle of other things"):
+    with pytest.raises(ValueError, match="a pickle, but not of one text"):
         private_cases(packed(pickle.dumps(thing)))
 
 
@@ -126,16 +126,16 @@ def test_a_decompression_bomb_stops_at_the_limit() -> None:
         ("private_test_cases", "not base64 at all", "cannot be decoded"),
         ("private_test_cases", "é", "cut off"),
         ("private_test_cases", base64.b64encode(b"no zlib").decode(), "cannot be decoded"),
-        ("private_test_cases", packed(b"no pickle"), "private tests are no pickle"),
-        ("private_test_cases", packed(pickle.dumps("no JSON")), "private tests are no JSON"),
-        ("private_test_cases", packed(pickle.dumps("[" * 9999)), "private tests are no JSON"),
-        ("private_test_cases", "{}", "private tests are no list"),
-        ("private_test_cases", "[1]", "is no JSON object"),
+        ("private_test_cases", packed(b"no pickle"), "private tests are not a pickle"),
+        ("private_test_cases", packed(pickle.dumps("no JSON")), "private tests are not JSON"),
+        ("private_test_cases", packed(pickle.dumps("[" * 9999)), "private tests are not JSON"),
+        ("private_test_cases", "{}", "private tests are not a list"),
+        ("private_test_cases", "[1]", "is not a JSON object"),
         ("private_test_cases", '[{"input": "1"}]', "lacks an input or an output"),
         ("private_test_cases", '[{"input": 1, "output": "1"}]', "lacks an input or an output"),
-        ("public_test_cases", "?", "public tests are no JSON"),
-        ("metadata", "[]", "metadata is no JSON object"),
-        ("metadata", '{"func_name": "a b"}', "func_name is no name"),
+        ("public_test_cases", "?", "public tests are not JSON"),
+        ("metadata", "[]", "metadata is not a JSON object"),
+        ("metadata", '{"func_name": "a b"}', "func_name is not a Python name"),
         ("contest_date", "January", "Invalid isoformat"),
         ("contest_date", "2025-01-01T00:00:00+00:00", "time zone"),
     ],
@@ -210,11 +210,11 @@ def test_all_1055_problems_can_be_read_as_raw_rows(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("", "has no rows"),
-        ("{", r"line 1 is no JSON object"),
-        ("[]\n", r"line 1 is no JSON object"),
+        ("{", r"line 1 is not a JSON object"),
+        ("[]\n", r"line 1 is not a JSON object"),
         ('{"question_id": "q", "reply": "r"}\n', "question_title is missing"),
         (jsonl([row(), row()]), "has question abc999_a twice"),
-        (jsonl([row(difficulty=None)]), "difficulty is missing or no text"),
+        (jsonl([row(difficulty=None)]), "difficulty is missing or not text"),
     ],
 )
 def test_a_file_of_other_rows_is_refused(tmp_path: Path, content: str, said: str) -> None:
@@ -277,8 +277,8 @@ def test_a_pinned_file_is_held_to_its_size_its_digest_and_its_rows(tmp_path: Pat
     table = pinned(tmp_path, {"one": [row()]})
     assert len(pinned_index("one", table, tmp_path).entries) == 1
     for changes, said in (
-        ({"size": 5}, r"bytes, not 5; fetch it again"),
-        ({"sha256": "0" * 64}, "not 000000000000; fetch it again"),
+        ({"size": 5}, r"bytes, not 5. Fetch it again"),
+        ({"sha256": "0" * 64}, "not 000000000000. Fetch it again"),
         ({"rows": 2}, "has 1 rows, not the pinned 2"),
     ):
         wrong = {"one": table["one"].model_copy(update=changes)}

@@ -177,7 +177,7 @@ def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
 def test_rows_of_another_number_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row()) + "\n")
-    with pytest.raises(UserError, match="has 1 rows; MATH-500 has 500"):
+    with pytest.raises(UserError, match="has 1 rows, but MATH-500 has 500"):
         Math500().read_problems(path)
 
 

@@ -98,10 +98,10 @@ def test_a_reply_is_its_fenced_code_or_all_of_it_where_that_is_python() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"task_id": "x"}, "line 1 is no raw MBPP row: its task_id 'x' is no number"),
-        ({"task_id": 1}, "line 1 is no raw MBPP row: text is missing or no text"),
-        ({"task_id": 1, "text": "?"}, "test_list is missing or no list of tests"),
-        ({"task_id": 1, "text": "?", "test_list": ["assert ("]}, "its tests are no code"),
+        ({"task_id": "x"}, "line 1 is not a raw MBPP row: its task_id 'x' is not a number"),
+        ({"task_id": 1}, "line 1 is not a raw MBPP row: text is missing or not text"),
+        ({"task_id": 1, "text": "?"}, "test_list is missing or not a list of tests"),
+        ({"task_id": 1, "text": "?", "test_list": ["assert ("]}, "its tests are not Python code"),
     ],
 )
 def test_rows_that_are_none_of_mbpp_are_refused(

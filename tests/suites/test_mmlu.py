@@ -115,7 +115,7 @@ def test_a_changed_schema_is_refused_by_the_column() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"choices": ["1", "2"]}, "MMLU, row 1 has other than four choices"),
+        ({"choices": ["1", "2"]}, "MMLU, row 1 must have exactly four choices"),
         ({"answer": "B"}, "its `answer` 'B' is not a number from 0 to 3"),
         ({"answer": 4}, "its `answer` '4' is not a number from 0 to 3"),
     ],
@@ -128,7 +128,7 @@ def test_a_malformed_row_is_named(changes: dict[str, Any], said: str) -> None:
 def test_rows_of_another_file_need_ids_that_differ(tmp_path: Path) -> None:
     path = tmp_path / "some.jsonl"
     path.write_text(json.dumps(ROW) + "\n")
-    with pytest.raises(UserError, match="each row needs its `id`"):
+    with pytest.raises(UserError, match="Give each row its `id`"):
         Mmlu().read_problems(path)
     path.write_text((json.dumps({**ROW, "id": "mmlu-arithmetic-7"}) + "\n") * 2)
     with pytest.raises(UserError, match="'mmlu-arithmetic-7' twice"):

@@ -115,7 +115,7 @@ def test_json_lines_are_read_as_problems(tmp_path: Path) -> None:
         pytest.param({"prompt": 3}, "row 1, column prompt", id="prompt is a number"),
         pytest.param({"prompt": "{"}, "row 1, column prompt", id="prompt is no JSON"),
         pytest.param({"prompt": [{"role": "user"}]}, "column prompt.0.content", id="no content"),
-        pytest.param({"prompt": []}, "no message of the user", id="nothing is asked"),
+        pytest.param({"prompt": []}, "no user message", id="nothing is asked"),
         pytest.param({"reward_model": {}}, "reward_model.ground_truth", id="no reference"),
         pytest.param({"reward_model": {"ground_truth": " "}}, "it is empty", id="empty reference"),
     ],

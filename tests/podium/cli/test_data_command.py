@@ -60,7 +60,7 @@ def test_what_is_as_pinned_is_ok(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "eval: 30 questions" in said
     assert "eval: 198 questions" in said
-    assert said.endswith("All is as pinned.\n")
+    assert said.endswith("All files are as pinned.\n")
 
 
 def test_what_is_absent_is_named_with_the_place_it_belongs_to(
@@ -75,7 +75,7 @@ def test_what_is_absent_is_named_with_the_place_it_belongs_to(
     )
     assert f") at {path}" in said
     assert "livecodebench-6: podium data fetch livecodebench, or put test6.jsonl (sha256" in said
-    assert said.endswith("Nothing here is wrong; 5 absent.\n")
+    assert said.endswith("No file is wrong; 5 absent.\n")
 
 
 def test_a_file_with_another_digest_is_wrong(
@@ -114,7 +114,7 @@ def test_an_id_that_repeats_is_named() -> None:
 
 def test_another_number_of_questions_than_the_card_says_is_refused() -> None:
     card = Card("T", "p", {"eval": 5}, "l", "none published", "a", ("1-A (2026-11-21): x",))
-    with pytest.raises(UserError, match="numbers, eval, has 4 questions, its card says 5"):
+    with pytest.raises(UserError, match="numbers, eval, has 4 questions, but its card says 5"):
         count_questions(Exam(card=card), "eval", None)
 
 
@@ -131,7 +131,7 @@ def test_a_practice_suite_has_nothing_to_fetch(
     action: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["data", action, "practice-code"]) == 0
-    assert "generated; there is nothing to fetch" in capsys.readouterr().out
+    assert "generated; nothing to fetch" in capsys.readouterr().out
 
 
 # --- fetch --------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_what_is_here_and_wrong_is_left_as_it_is(
     path = put(tmp_path, "gpqa-diamond", "mine\n")
     assert main(["data", "fetch", "gpqa-diamond", "--data", str(tmp_path)]) == 1
     assert path.read_text() == "mine\n"
-    assert "What is wrong is not overwritten" in capsys.readouterr().out
+    assert "Wrong files are not overwritten" in capsys.readouterr().out
 
 
 def public_path(original: Original) -> str:
@@ -178,7 +178,7 @@ def test_what_nobody_serves_names_the_file_and_the_place(
     with hosting(Host(status=404)) as url:
         monkeypatch.setenv(MIRROR, url)
         assert main(["data", "fetch", "recorded-math500", "--data", str(tmp_path)]) == 2
-    assert "is no longer there (HTTP 404): put the file at" in capsys.readouterr().err
+    assert "no longer exists (HTTP 404). Put the file at" in capsys.readouterr().err
 
 
 def test_a_file_is_made_of_its_originals_and_is_the_pinned_one(
@@ -221,10 +221,12 @@ def test_a_file_is_made_of_its_originals_and_is_the_pinned_one(
         fetch_public(source, path)
         assert path.read_text() == made
         assert [one.name for one in path.parent.iterdir()] == ["b.jsonl"]
-        with pytest.raises(UserError, match="is there already; it is not overwritten"):
+        with pytest.raises(
+            UserError, match=r"exists already and is not overwritten\. Move it away"
+        ):
             fetch_public(source, path)
         other = source.model_copy(update={"sha256": "0" * 64})
-        with pytest.raises(UserError, match="the outcome is not the pinned file"):
+        with pytest.raises(UserError, match="the result is not the pinned file"):
             fetch_public(other, tmp_path / "c" / "d.jsonl")
     assert not (tmp_path / "c" / "d.jsonl").exists()
 
@@ -272,10 +274,14 @@ def refused(host: Host, path: Path, size: int | None = None) -> str:
 @pytest.mark.parametrize(
     ("host", "size", "said"),
     [
-        (Host(status=404), None, "is no longer there (HTTP 404): put the file at"),
-        (Host(status=401), None, "asks for an account that may see it (HTTP 401): put the file"),
-        (Host(status=403), None, "asks for an account that may see it (HTTP 403): put the file"),
-        (Host(status=503), None, "cannot be had now (HTTP 503); try again later: put the file at"),
+        (Host(status=404), None, "no longer exists (HTTP 404). Put the file at"),
+        (Host(status=401), None, "needs an account with access (HTTP 401). Put the file"),
+        (Host(status=403), None, "needs an account with access (HTTP 403). Put the file"),
+        (
+            Host(status=503),
+            None,
+            "cannot be downloaded now (HTTP 503). Try again later, or put the file at",
+        ),
         (Host(CONTENT, sent=9000), len(CONTENT), "was cut off after 9,000 of 400,000 bytes"),
         (Host(b"another"), 7, "is not the pinned file: its sha256 is ae448ac86c4e, not"),
         (Host(CONTENT * 2), len(CONTENT), "is not the pinned file"),
@@ -288,7 +294,7 @@ def test_a_download_that_fails_says_why_and_keeps_only_what_can_be_gone_on_with(
 
 
 def test_an_address_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot be reached \(.*\): go online and try again, or"):
+    with pytest.raises(UserError, match=r"cannot be reached \(.*\)\. Go online and try again, or"):
         download("http://127.0.0.1:9/x", tmp_path / "x.zip", DIGEST, 9)
     assert list(tmp_path.iterdir()) == []
 
@@ -297,7 +303,9 @@ def test_an_address_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None
 def test_a_download_that_broke_off_goes_on_where_it_stopped(tmp_path: Path, ranges: bool) -> None:
     path, host = tmp_path / "x.zip", Host(CONTENT, ranges=ranges, sent=9000)
     with hosting(host) as url:
-        with pytest.raises(UserError, match=r"after 9,000 of 400,000 bytes: the same command goes"):
+        with pytest.raises(
+            UserError, match=r"after 9,000 of 400,000 bytes\. Run the same command to resume"
+        ):
             download(url, path, DIGEST, len(CONTENT))
         host.sent = None
         download(url, path, DIGEST, len(CONTENT))
@@ -324,7 +332,7 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Pat
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs Linux's read-only /sys")
 def test_a_read_only_folder_is_named_with_the_way_out() -> None:
     with pytest.raises(
-        UserError, match=r"^/sys/podium cannot be written \(.*name a folder that can"
+        UserError, match=r"^/sys/podium cannot be written \(.*Give a writable folder"
     ):
         download("http://127.0.0.1:9/x", Path("/sys/podium/x.zip"), DIGEST, 9)
 
@@ -358,7 +366,7 @@ def test_after_a_break_the_next_download_goes_on_and_two_at_once_are_refused(
     path = tmp_path / "x.zip"
     with hosting(Host(CONTENT, sent=9000, stalls=True)) as url:
         process = started(url, path)
-        with pytest.raises(UserError, match="Another podium is downloading"):
+        with pytest.raises(UserError, match="Another podium process is downloading"):
             download(url, path, DIGEST, len(CONTENT))
         process.send_signal(how)
         process.wait(30)
