@@ -114,7 +114,7 @@ def demo(add: Arguments) -> None:
 
 
 def run(add: Arguments) -> None:
-    """Run systems on suites with a pool, or from a run file; resumes; prints what remains unanswered."""
+    """Run systems on suites with a pool, or from a run file; resumes; prints what is unanswered."""
     add.run_file()
     add.repeated("--suite", "suite name; repeat for several (the file's)")
     add.repeated(
