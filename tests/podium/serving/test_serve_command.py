@@ -89,7 +89,7 @@ def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Name what is served with --system, and where with --log-dir."),
+        ((), "A server needs a system and a log directory. Add --system and --log-dir."),
         (("--system", "nobody"), "There is no system 'nobody'"),
         (("--system", "oracle"), "it reads the right answers"),
         (("--system", "router-knn"), "it must learn first"),
@@ -100,7 +100,7 @@ def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on
         (("--system", "moa-lite", "--learnt", "nowhere"), "nowhere is not a run"),
         (("--system", "moa-lite", "--port", "99999"), "--port is 0"),
         (("--system", "moa-lite", "--pool", "nobody"), "There is no pool 'nobody'"),
-        (("--new-key", "alice"), "name it with --keys FILE"),
+        (("--new-key", "alice"), "Add --keys FILE"),
         (("--system", "moa-lite", "--max-calls", "0"), "--max-calls"),
         (("--system", "moa-lite", "--deadline", "0"), "--deadline must be above 0"),
         (("--system", "moa-lite", "--otlp", "nowhere"), "--otlp"),

@@ -228,7 +228,7 @@ def test_both_commands_give_verdicts_anew_and_name_the_ones_that_differ(
         assert main([*command, "--regrade"]) == 0
         assert "given anew and the same" in capsys.readouterr().out
         assert main([*command, "--box", "bwrap"]) == 2
-        assert "name --regrade, too" in capsys.readouterr().err
+        assert "Add --regrade" in capsys.readouterr().err
         assert main([*command, "--regrade", "--box", "nowhere"]) == 2
         assert "nowhere" in capsys.readouterr().err
 
