@@ -81,7 +81,7 @@ def test_parts_of_a_package_are_run_reported_audited_and_exported(
         *("podium", "export", "accuracies", "logs", "--out", "made"), cwd=tmp_path
     )
     assert again.returncode == 2
-    assert "made is there already: name another --out." in again.stderr
+    assert "made already exists. Use another --out." in again.stderr
 
 
 def test_a_system_of_a_package_stands_for_no_group(installed: Installed, tmp_path: Path) -> None:

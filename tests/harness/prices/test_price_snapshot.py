@@ -155,7 +155,7 @@ def test_a_missing_package_is_one_sentence(
         installed(TODAY)
     assert "\n" not in str(caught.value)
     assert main(["prices", "verify"]) == 0
-    assert "Books were read only, nothing was compared with genai-prices" in capsys.readouterr().out
+    assert "The books were only read, not compared with genai-prices" in capsys.readouterr().out
 
 
 def test_the_command_makes_a_book_that_verify_accepts(

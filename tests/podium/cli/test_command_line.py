@@ -260,7 +260,7 @@ REFUSED = {
         f"{words} {{0}}/file": "{0}/file is no .eval log; name one, or the directory of a run."
         for words in ("report", "regrade", "audit", "ledger export --out o", "reprice --book none")
     },
-    "manifest verify {0}/file": "There is no directory {0}/file; name the one that `podium run` wr",
+    "manifest verify {0}/file": "There is no directory {0}/file. Give the one that `podium run` wr",
     "ablate --table --out {0}/no": "There is no folder {0}/no. Give the one that `podium ablate` w",
     "train --plot {0}/no": "it has no metrics.jsonl; name what `podium train` wrote.",
 }
