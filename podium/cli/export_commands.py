@@ -112,10 +112,8 @@ def write_hub(args: argparse.Namespace) -> int:
     rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
     files = dict(eval_results(rows))
     write_model(folder, args.out, results_text(rows), files)
-    say(
-        f"Wrote a model repository into {args.out}, {len(files)} in {RESULTS}: a result is there if"
-    )
-    say("its questions are a data set of the Hub and its workers no rehearsal. To publish it:")
+    say(f"Wrote a model repository into {args.out}, {len(files)} in {RESULTS}: one for each result")
+    say("on a data set of the Hub, except those with rehearsal workers. To publish it:")
     say(f"  hf upload OWNER/NAME {args.out}")
     return 0
 

@@ -129,7 +129,7 @@ def _verify_book(args: argparse.Namespace) -> int:
     wrong = sum(bool(facts["problem"] or facts["changes"]) for facts, _ in checked)
     read_only = "" if source else " The books were only read, not compared with genai-prices."
     lines = [line for _, texts in checked for line in texts]
-    lines.append(f"{pluralise(len(names), 'book')}, {wrong} to look at.{read_only}")
+    lines.append(f"{pluralise(len(names), 'book')}, {wrong} with differences or errors.{read_only}")
     say_listing(args, [facts for facts, _ in checked], "\n".join(lines))
     return 1 if wrong else 0
 
@@ -151,7 +151,7 @@ def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], 
     same = len(book.prices) - len(beside.others)
     lines = [f"{read}, {same} compared with genai-prices"]
     if 0 < len(beside.others) < len(book.prices):
-        lines.append(f"  from elsewhere: {', '.join(beside.others)}")
+        lines.append(f"  not from genai-prices: {', '.join(beside.others)}")
     if beside.changes:
         lines.append(show_changes(beside.changes, (book.name, "genai-prices")))
     return {**facts, "compared": same, "changes": beside.changes}, lines

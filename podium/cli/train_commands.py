@@ -177,7 +177,7 @@ def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]
         **means | {"elsewhere": float(means["elsewhere"])},
         system=f"{NAME}: mean of {len(rows)} seeds",
         kind="router",
-        note="its interval is over questions; what a seed changes is in the lines of the seeds",
+        note="the interval covers questions only; the lines of the seeds show the effect of seeds",
     )
     return [mean, *rows]
 
