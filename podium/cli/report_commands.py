@@ -120,7 +120,8 @@ def power_command(args: argparse.Namespace) -> int:
     guess = {key: getattr(args, key) for key in ("discordant", "accuracy", "correlation", "within")}
     if args.dirs and set(guess.values()) != {None}:
         raise UserError(
-            "--from estimates the variance from logs. Leave --discordant and the like out."
+            "--from estimates the variance from logs. Leave --discordant, --accuracy, "
+            "--correlation and --within out."
         )
     if args.vs and not args.dirs:
         raise UserError("--vs needs logs that have this system. Add their directory with --from.")

@@ -207,8 +207,8 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise UserError(
-            f"{scratch} exists: another process is adding a key. Try again, or remove it if no "
-            "process is."
+            f"{scratch} exists: another process is adding a key. Try again, or remove the "
+            "file if no process is running."
         ) from None
     except OSError as error:
         raise UserError(f"{scratch} cannot be written ({error.strerror}).") from error

@@ -246,7 +246,7 @@ async def _bytes(request: Request) -> bytes:
     except ClientDisconnect:
         raise client_gone() from None
     if size > MOST_BYTES:
-        sentence = f"The body has {size:,} bytes; the maximum is {MOST_BYTES:,}. Send less."
+        sentence = f"The maximum body is {MOST_BYTES:,} bytes, not {size:,}. Send a smaller one."
         raise Refusal(413, "too_large", sentence)
     return bytes(raw)
 

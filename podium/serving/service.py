@@ -306,7 +306,7 @@ def stopping() -> Refusal:
 
 def journal_lost() -> Refusal:
     """Return the refusal of a request that cannot be recorded."""
-    sentence = "This server cannot write its journal, so it refuses all requests."
+    sentence = "This server cannot write its journal, so it cannot answer this request."
     return Refusal(500, "failed", sentence)
 
 

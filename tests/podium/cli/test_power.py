@@ -78,7 +78,7 @@ def test_logs_of_several_epochs_tell_both_parts_of_the_variance(
     assert "single:sage against single:clerk" in said(
         capsys, "--from", str(tmp_path), "--vs", "single:clerk"
     )
-    assert "Leave --discordant and the like out" in refused(
+    assert "Leave --discordant, --accuracy, --correlation and --within out" in refused(
         capsys, "--from", str(tmp_path), "--accuracy", "0.5"
     )
 
