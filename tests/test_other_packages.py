@@ -81,7 +81,7 @@ def test_parts_of_a_package_are_run_reported_audited_and_exported(
         *("podium", "export", "accuracies", "logs", "--out", "made"), cwd=tmp_path
     )
     assert again.returncode == 2
-    assert "made is there already: name another --out." in again.stderr
+    assert "made already exists. Use another --out." in again.stderr
 
 
 def test_a_system_of_a_package_stands_for_no_group(installed: Installed, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_system_of_a_package_stands_for_no_group(installed: Installed, tmp_pat
     ("part", "why"),
     [
         ("no-module", "cannot be loaded (ModuleNotFoundError: No module named 'nowhere_at_all')"),
-        ("no-card", "and json:loads is no system: mend that package."),
+        ("no-card", "but json:loads is not a valid system. Repair that package."),
     ],
 )
 def test_a_part_that_cannot_be_had_is_one_sentence(

@@ -119,19 +119,19 @@ class Arguments:
     def run_file(self) -> None:
         """Add the file of a whole run; arguments override it."""
         self.parser.takes_file = True
-        self("file FILE", "TOML file of the whole run; options win over it", Path, nargs="?")
+        self("file FILE", "TOML file of the whole run; options override it", Path, nargs="?")
 
     def gate(self) -> None:
         """Add the gate of a report, and its output files."""
         self(
             "--gate FILE",
-            "hold the run to rules in a file: exit 0 holds, 1 fails, 3 open",
+            "check the run by rules in a file; exit 0: holds, 1: fails, 3: open",
             path,
         )
         self("--inconclusive fail|pass", "exit code of --gate if a rule stays open: 3, or 0 (fail)")
         self("--junit FILE", "with --gate: also JUnit XML, a test case for each rule", path)
         self("--comment FILE", "with --gate: also Markdown for a pull request", path)
-        self("--page URL", "address of the published pages, for --comment to link to")
+        self("--page URL", "URL of the published pages, for links in --comment")
 
     def listing(self) -> None:
         """Add the arguments of every command that lists something."""
@@ -140,7 +140,7 @@ class Arguments:
 
     def json(self, facts: str) -> None:
         """Add `--json`, with which `say_or_write` prints or writes the facts."""
-        text = f"print {facts} as JSON instead; with PATH (.json), write it there, too"
+        text = f"print {facts} as JSON instead; with PATH (.json), also write it there"
         self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 
     def actions(self, metavar: str = "ACTION") -> "Callable[[str, str], Arguments]":
@@ -163,7 +163,7 @@ def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
     if args.json and args.json != Path(HERE):
         refuse_unwritable_file(args.json, "--json")
         if args.json.exists():
-            raise UserError(f"{args.json} is there already: name another --json PATH.")
+            raise UserError(f"{args.json} already exists. Use another --json PATH.")
     say_or_write(args.json, text, lambda: TypeAdapter(Any).dump_json(facts, indent=2))
 
 
@@ -185,10 +185,10 @@ def path(text: str) -> Path:
         Path(text).stat()
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            reason = f"{text[:80]!r} is no place for a file ({error.strerror})"
+            reason = f"{text[:80]!r} cannot be a path ({error.strerror})"
             raise ArgumentTypeError(reason) from None
     except ValueError:  # a NUL, or a character that the system's encoding lacks
-        raise ArgumentTypeError(f"{text[:80]!r} is no name of a file") from None
+        raise ArgumentTypeError(f"{text[:80]!r} is not a valid file name") from None
     return Path(text)
 
 
@@ -226,7 +226,7 @@ def table_format(text: str) -> str:
     """Return the name of a table format; `html`, of older releases, gets its own error."""
     if text == "html":
         raise ArgumentTypeError(
-            "html is gone: `podium report DIR --site D` shows every query, and md is a table"
+            "html was removed: use `podium report DIR --site D` for pages, or md for a table"
         )
     return text
 
@@ -245,7 +245,7 @@ def up_to(maximum: int) -> Callable[[str], int]:
 
     def whole(text: str) -> int:
         if len(text) > DIGITS or abs(value := int(text)) > maximum:
-            raise ArgumentTypeError(f"{text[:40]!r} is too large: {maximum:,} is the most")
+            raise ArgumentTypeError(f"{text[:40]!r} is too large: the maximum is {maximum:,}")
         return value
 
     return whole
@@ -307,7 +307,9 @@ def numbered(form: str) -> Callable[[str], tuple[str, int]]:
     def both(text: str) -> tuple[str, int]:
         name, digits = pair(form)(text)
         if not digits.isdecimal() or not (number := up_to(MOST)(digits)):
-            raise ArgumentTypeError(f"{digits[:40]!r} is no whole number above 0: say {name}=N")
+            raise ArgumentTypeError(
+                f"{digits[:40]!r} is not a whole number above 0: write {name}=N"
+            )
         return name, number
 
     return both

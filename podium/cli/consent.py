@@ -58,10 +58,12 @@ def agree(
     limit = cost if max_usd is None else Maximum(max_usd, cost.calls)
     if any(agreed.covers(limit) for agreed in _agreed(record, about)):
         return
-    bound = "Nothing bounds this" if cost.usd is None else f"This can cost up to {_usd(cost.usd)}"
-    refusal = f"{bound}, and no terminal is here to agree: add --max-usd USD to limit it, or --yes."
+    bound = (
+        "This has no maximum cost" if cost.usd is None else f"This can cost up to {_usd(cost.usd)}"
+    )
+    refusal = f"{bound}, and there is no terminal to ask. Add --max-usd USD to limit it, or --yes."
     if max_usd is None and not yes and not terminal_agrees(refusal, "Go on?"):
-        raise UserError("It was not agreed to, so nobody was asked.")
+        raise UserError("You did not agree, so no model was called.")
     record.parent.mkdir(parents=True, exist_ok=True)
     usd = None if limit.usd is None else str(limit.usd)
     row = {"at": datetime.now(UTC).isoformat(), "usd": usd, "calls": limit.calls, "about": about}
@@ -92,10 +94,10 @@ def agree_to_run(job: Any, estimate: Any, *, yes: bool) -> None:
 
     usd = None if estimate.most.usd is None else estimate.most.usd + estimate.already
     cost, request = Maximum(usd, int(estimate.most.calls)), job.request
-    spent = f"; {_usd(estimate.already)} is spent already" if estimate.already else ""
+    spent = f"; {_usd(estimate.already)} is already spent" if estimate.already else ""
     bill = _bill(estimate.most, estimate.expected)
     if any(isinstance(suite, TaskSuite) for suite in job.suites):
-        bill = "calls whose number nobody knows: a task decides how many turns a question has"
+        bill = "an unknown number of calls: a task decides how many turns a question has"
     lines = [
         f"This run makes {bill} ({estimate.book}){spent}.",
         *(_shows(job, estimate, suite) for suite in job.suites),
@@ -113,7 +115,9 @@ def _shows(job: Any, estimate: Any, suite: Any) -> str:
     points = smallest_difference(count, epochs)
     usd = _usd_for_epochs(estimate, suite.name, count) if epochs < EPOCHS else None
     price = "" if usd is None else f"; {EPOCHS} epochs cost at most {_usd(usd)}"
-    return f"{suite.name}: {size} cannot show less than {points:.0f} points (podium power){price}."
+    return (
+        f"{suite.name}: {size} cannot detect less than {points:.0f} points (podium power){price}."
+    )
 
 
 def _usd_for_epochs(estimate: Any, suite: str, questions: int) -> Decimal | None:
@@ -155,13 +159,13 @@ def agree_to_serving(args: Any) -> None:
     if any(limits) or args.keys is None or is_loopback(args.host):
         return  # without keys, other machines are refused
     if read_pool(args.pool).label == "live":
-        line = f"Clients of {args.host} may spend any number of dollars on pool {args.pool!r}."
+        line = f"Clients of {args.host} can spend without limit on pool {args.pool!r}."
         agree([line], Maximum(None, 0), args.log_dir, max_usd=None, yes=args.yes)
 
 
 def _bill(cost: Any, likely: Any) -> str:
     """Return two `CallTotals` in words: the maximum, and the expected."""
-    bound = "dollars that nothing bounds" if cost.usd is None else f"at most {_usd(cost.usd)}"
+    bound = "no maximum cost" if cost.usd is None else f"at most {_usd(cost.usd)}"
     expected = "unknown" if likely.usd is None else _usd(likely.usd)
     return f"up to {pluralise(int(cost.calls), 'call')}: {bound}, likely {expected}"
 

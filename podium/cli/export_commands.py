@@ -35,7 +35,7 @@ def export_command(args: argparse.Namespace) -> int:
     if args.action in KINDS:
         return KINDS[args.action][1](args)
     if args.out.exists():
-        raise UserError(f"{args.out} is there already: name another --out.")
+        raise UserError(f"{args.out} already exists. Use another --out.")
     exporter: Exporter = InstalledParts("podium.exporters")[args.action]
     for path in exporter(args.dirs, args.out):
         say(f"Wrote {path}")
@@ -50,11 +50,11 @@ def of_runs(add: Arguments) -> None:
 
 def into_folder(add: Arguments) -> None:
     """Add the folder to write."""
-    add("--out DIR", "folder to write, which is not there yet", Path, required=True)
+    add("--out DIR", "folder to write; it must not exist yet", Path, required=True)
 
 
 def eee(add: Arguments) -> None:
-    """Every Eval Ever 0.3: a record per system and suite, samples where they may be published."""
+    """Every Eval Ever 0.3: a record per system and suite, and samples if they may be published."""
     of_runs(add)
 
 
@@ -70,9 +70,12 @@ def write_eee(args: argparse.Namespace) -> int:
 
 
 def latex(add: Arguments) -> None:
-    """Booktabs tables (LaTeX), BibTeX of all that they name, and a document to look at them."""
+    """LaTeX tables (booktabs), BibTeX of all that they cite, and a document that shows them."""
     of_runs(add)
-    add("--vs SYSTEM", "hold all others against this one (best-single, else the first worker)")
+    add(
+        "--vs SYSTEM",
+        "system that all others are compared with (best-single, else the first worker)",
+    )
     add("--columns NAME,NAME", "columns of table.csv to show, in this order", names, default=())
 
 
@@ -89,8 +92,11 @@ def write_latex(args: argparse.Namespace) -> int:
 
 def hub(add: Arguments) -> None:
     """Hugging Face: a conductor's checkpoint with its card and .eval_results, to upload."""
-    add("checkpoint CHECKPOINT", "a released one's name, or a folder that podium train wrote")
-    add("dirs DIR", "log directories of runs in which it conducted", Path, nargs="+")
+    add(
+        "checkpoint CHECKPOINT",
+        "name of a released checkpoint, or a folder that podium train wrote",
+    )
+    add("dirs DIR", "log directories of runs with this conductor", Path, nargs="+")
     into_folder(add)
 
 
@@ -106,18 +112,16 @@ def write_hub(args: argparse.Namespace) -> int:
     rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
     files = dict(eval_results(rows))
     write_model(folder, args.out, results_text(rows), files)
-    say(
-        f"Wrote a model repository into {args.out}, {len(files)} in {RESULTS}: a result is there if"
-    )
-    say("its questions are a data set of the Hub and its workers no rehearsal. To publish it:")
+    say(f"Wrote a model repository into {args.out}, {len(files)} in {RESULTS}: one for each result")
+    say("on a data set of the Hub, except those with rehearsal workers. To publish it:")
     say(f"  hf upload OWNER/NAME {args.out}")
     return 0
 
 
 def routerarena(add: Arguments) -> None:
-    """RouterArena: prediction files, configs and prices, every call of a question charged."""
+    """RouterArena: prediction files, configs and prices; includes all calls of each question."""
     of_runs(add)
-    alias = "a model that goes by another name there; repeat (ours, without the provider)"
+    alias = "name of our model OURS on that board; repeat (our name, without the provider)"
     add.repeated("--model OURS=THEIRS", alias, renamed)
 
 
@@ -127,16 +131,16 @@ def write_routerarena(args: argparse.Namespace) -> int:
 
     for line in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
         say(line)
-    say(f"Copy {args.out} over a checkout; add what is new in model_cost to theirs by hand, and")
+    say(f"Copy {args.out} over a checkout; add new entries of model_cost to theirs by hand, and")
     say(
         "the models to universal_model_names.py. Check: podium audit --routerarena FILE, which also"
     )
-    say("says where the questions are no whole split of theirs (809, 8,400 or 420).")
+    say("reports questions that are not one of their whole splits (809, 8,400 or 420).")
     return 0
 
 
 def verifiers(add: Arguments) -> None:
-    """Verifiers 0.4: podium-practice, a taskset to install, rewarded by podium reward serve."""
+    """Verifiers 0.4: podium-practice, a taskset to install; podium reward serve rewards it."""
     usual = "practice suite; repeat (practice-integer and practice-choice)"
     add("--suite", usual, action="append")
     into_folder(add)
@@ -148,13 +152,13 @@ def write_verifiers(args: argparse.Namespace) -> int:
     from podium.harness.rewards.taskset import USUAL, write_taskset
 
     paths = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
-    say(f"Wrote {', '.join(path.name for path in paths)} into {args.out}: README.md says how to")
+    say(f"Wrote {', '.join(path.name for path in paths)} into {args.out}: README.md shows how to")
     say("install it; then: vf-eval podium-practice --no-push, beside podium reward serve")
     return 0
 
 
 def site(add: Arguments) -> None:
-    """A board of runs: leaderboard.json, its page, and each run's pages with its audit."""
+    """A leaderboard of runs: leaderboard.json, its page, and each run's pages with its audit."""
     of_runs(add)
 
 

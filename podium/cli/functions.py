@@ -74,8 +74,8 @@ def run(
     """
     if not yes and not options.get("max_usd") and read_pool(pool).label == "live":
         raise UserError(
-            f"Pool {pool!r} is live, so that a run costs money: pass max_usd=Decimal(...) to limit "
-            "it, or yes=True to agree to any (`podium run --dry-run` prints the most)."
+            f"Pool {pool!r} is live, so a run costs money. Pass max_usd=Decimal(...) to limit it, "
+            "or yes=True to agree to any cost (`podium run --dry-run` prints the maximum)."
         )
     suite_list, system_list = _several(suites), _several(systems)
     request = RunRequest(

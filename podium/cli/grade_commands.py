@@ -25,12 +25,12 @@ def grade_command(args: argparse.Namespace) -> int:
         say(explain_reply(taken(GradeRequest, args), args.explain, whole_catalogue()))
         return 0
     if args.out is None:
-        raise UserError("--out names the file for the verdicts: name one.")
+        raise UserError("There is no file for the verdicts. Add --out FILE.")
     graded = grade_file(taken(GradeRequest, args), whole_catalogue())
     say(graded)
     if graded.unscored:
         say(f"podium: {graded.unscored} unscored, the first: {graded.reason}", file=sys.stderr)
-        say("podium: the same command tries the unscored replies again.", file=sys.stderr)
+        say("podium: run the same command again to retry the unscored replies.", file=sys.stderr)
     return 1 if graded.unscored else 0
 
 
@@ -41,11 +41,11 @@ def redact_command(args: argparse.Namespace) -> int:
     refuse_unwritable(args.out, "--out")
     for copy in redact(args.paths, args.out):
         if copy.out:
-            say(f"{copy.out}: {copy.samples} samples; numbers and digests kept, texts gone.")
+            say(f"{copy.out}: {copy.samples} samples; kept numbers and digests, removed texts.")
         else:
-            say(f"{copy.log}: its questions may be published, so it can be shared as it is.")
+            say(f"{copy.log}: not copied; its questions may be published, so share it as it is.")
     if (args.out / "MANIFEST.json").exists():
-        say(f"The run's manifest is beside them: podium manifest verify --shared {args.out}")
+        say(f"The run's manifest was copied, too: podium manifest verify --shared {args.out}")
     return 0
 
 
@@ -62,16 +62,16 @@ def regrade_command(args: argparse.Namespace) -> int:
     if (args.dir / FILE).exists():
         write_manifest(args.dir)
     if not results:
-        say("Nothing to grade: every answered question has a score (--all grades all again).")
+        say("Nothing to grade: every answered question has a score (--all grades all of them).")
     if not args.all and (older := older_graders(args.dir, catalogue.suites)):
-        say(f"Other versions of these graders gave verdicts: {older}; --all gives them anew.")
+        say(f"Verdicts of other grader versions: {older}; --all grades them again.")
     return 1 if any(result.still_unscored for result in results) else 0
 
 
 def refuse_box(args: argparse.Namespace) -> None:
     """Raise UserError for a box that does not exist, or that would not be used."""
     if args.box and not args.regrade:
-        raise UserError("--box is where --regrade runs programs: name --regrade, too.")
+        raise UserError("--box needs --regrade, which runs programs there. Add --regrade.")
     if args.box:
         refuse_unknown(boxes(), args.box)
 

@@ -56,9 +56,9 @@ def registered_solver(name: str) -> Callable[..., Any]:
     solver = registry_lookup("solver", name)
     if solver is None:
         raise UserError(
-            f"No solver is called {name!r}: pass the function that makes the system to "
-            "podium.registered, and name its card's solver as that function without _system; in a "
-            "package, PACKAGE/NAME."
+            f"There is no solver {name!r}. Pass the function that makes the system to "
+            "podium.registered; the card's solver is that function's name without _system, or "
+            "PACKAGE/NAME in a package."
         )
     return cast(Callable[..., Any], solver)
 
@@ -144,7 +144,9 @@ def _cutoffs(args: argparse.Namespace) -> Mapping[str, str]:
     from podium.harness.pool_config import read_pool
 
     if args.pool and not args.name:
-        raise UserError("--pool holds its workers against one suite: name the suite, too.")
+        raise UserError(
+            "--pool compares its workers with the dates of one suite. Add the name of a suite."
+        )
     return {slot.name: slot.cutoff for slot in read_pool(args.pool).workers} if args.pool else {}
 
 
@@ -156,8 +158,8 @@ def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:
 
     if args.name is None or not isinstance(find_named(suites, args.name, "suite"), Explained):
         raise UserError(
-            f"--rules prints how a suite reads answers out of text; {args.name or 'no suite'} does "
-            "not: name one such as gpqa-diamond, mmlu, aime25, math500 or rlpr."
+            f"--rules needs a suite that extracts answers from text, not {args.name or 'none'}. "
+            "Give one such as gpqa-diamond, mmlu, aime25, math500 or rlpr."
         )
     say_listing(args, *rule_table())
     return 0
@@ -282,15 +284,17 @@ class InstalledParts(Mapping[str, Any]):
             plugin = entry.load()
         except Exception as error:  # it is third-party code
             raise UserError(
-                f"{offers}, which cannot be loaded ({type(error).__name__}: {error}): mend or "
-                "uninstall that package."
+                f"{offers}, which cannot be loaded ({type(error).__name__}: {error}). "
+                "Repair or uninstall that package."
             ) from error
         attribute = {"suite": "grade", "system": "solver", "exporter": "__call__"}[noun]
         if not hasattr(plugin, attribute):
-            raise UserError(f"{offers}, and {entry.value} is no {noun}: mend that package.")
+            raise UserError(
+                f"{offers}, but {entry.value} is not a valid {noun}. Repair that package."
+            )
         name = entry.name if noun == "exporter" else plugin.name
         if name != entry.name:
             raise UserError(
-                f"{offers}, which calls itself {name!r}: one name in both, in that package."
+                f"{offers}, whose own name is {name!r}. Use one name for both in that package."
             )
         return plugin

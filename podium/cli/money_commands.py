@@ -33,7 +33,7 @@ def prices(add: Arguments) -> None:
     listed("book", "book name or .toml file", nargs="?")
     verify = action("verify", "check books, and compare them with genai-prices")
     verify("books BOOK", "book names or files (all)", nargs="*")
-    diff = action("diff", "say what a book states otherwise than another")
+    diff = action("diff", "list the differences between two books")
     diff("old A", "book name or .toml file")
     diff("new B", "book name or .toml file")
     for command in (listed, verify, diff):
@@ -41,18 +41,18 @@ def prices(add: Arguments) -> None:
     snapshot = action("snapshot", "make a book from genai-prices")
     choice = Arguments(snapshot.parser.add_mutually_exclusive_group())
     choice("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
-    choice("--pool", "the models of this pool (of every live pool)")
-    launched = "launch day of a model of which none is on record; repeat"
+    choice("--pool", "pool whose models to include (every live pool)")
+    launched = "launch day of a model that has none on record; repeat"
     snapshot.repeated("--launched MODEL=DAY", launched, launch)
     snapshot("--out FILE", "book to write: new, .toml", Path, required=True)
-    update = action("update", "make a book of all that genai-prices has, and show what changed")
+    update = action("update", "make a book of all prices of genai-prices, and show the changes")
     older = "book to compare with; entries with sources of their own are kept (the newest list)"
     update("--against BOOK", older)
-    update("--fetch URL", "ask genai-prices, or this address, for newer data", nargs="?", const="")
+    update("--fetch URL", "download newer data from genai-prices, or from URL", nargs="?", const="")
     update("--out FILE", "book to write: new, .toml (list-DATE.toml)", Path)
     for command in (snapshot, update):
-        command("--date", "the day whose prices are wanted (today)", day)
-    export = action("export", "write a book as Inspect's --model-cost-config takes it")
+        command("--date", "day whose prices to use (today)", day)
+    export = action("export", "write a book in the format of Inspect's --model-cost-config")
     export("book", "book name or .toml file (the newest list)", nargs="?")
     export("--inspect FILE", "file to write: new, .json or .yaml", Path, required=True)
 
@@ -127,9 +127,9 @@ def _verify_book(args: argparse.Namespace) -> int:
         say(f"Not compared with genai-prices: {error}", file=sys.stderr)
     checked = [_verified(name, source) for name in names]
     wrong = sum(bool(facts["problem"] or facts["changes"]) for facts, _ in checked)
-    read_only = "" if source else " Books were read only, nothing was compared with genai-prices."
+    read_only = "" if source else " The books were only read, not compared with genai-prices."
     lines = [line for _, texts in checked for line in texts]
-    lines.append(f"{pluralise(len(names), 'book')}, {wrong} to look at.{read_only}")
+    lines.append(f"{pluralise(len(names), 'book')}, {wrong} with differences or errors.{read_only}")
     say_listing(args, [facts for facts, _ in checked], "\n".join(lines))
     return 1 if wrong else 0
 
@@ -151,7 +151,7 @@ def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], 
     same = len(book.prices) - len(beside.others)
     lines = [f"{read}, {same} compared with genai-prices"]
     if 0 < len(beside.others) < len(book.prices):
-        lines.append(f"  from elsewhere: {', '.join(beside.others)}")
+        lines.append(f"  not from genai-prices: {', '.join(beside.others)}")
     if beside.changes:
         lines.append(show_changes(beside.changes, (book.name, "genai-prices")))
     return {**facts, "compared": same, "changes": beside.changes}, lines
@@ -182,7 +182,9 @@ def _update(args: argparse.Namespace) -> int:
     refuse_unwritable_file(out, "--out")
     refuse_taken(out)
     if day > today:
-        raise UserError(f"Nobody knows the prices of {day}: give a --date up to {today}.")
+        raise UserError(
+            f"{day} is in the future, so its prices are unknown. Use a --date up to {today}."
+        )
     old = read_book(args.against) if args.against else newest_list()
     source = installed(today)
     if args.fetch is not None:
@@ -191,8 +193,8 @@ def _update(args: argparse.Namespace) -> int:
     write_new(whole_text(new, out), out)
     say(update_text(old, new))
     keys = f"{len(new.book.prices):,} keys of {new.models:,} models"
-    say(f"Wrote {out}: {keys}, prices of {day}. {old.name} and old logs stay as they are.")
-    say(f'A pool takes the new book by prices = "{out}".')
+    say(f"Wrote {out}: {keys}, prices of {day}. {old.name} and old logs did not change.")
+    say(f'To use the new book, write prices = "{out}" in a pool file.')
     return 0
 
 
@@ -202,7 +204,9 @@ def _export(args: argparse.Namespace) -> int:
 
     book = read_book(args.book) if args.book else newest_list()
     if not args.inspect.parent.is_dir():
-        raise UserError(f"There is no folder {args.inspect.parent}: make it, or name another.")
+        raise UserError(
+            f"There is no folder {args.inspect.parent}. Create it, or use another --inspect."
+        )
     refuse_unwritable_file(args.inspect, "--inspect")
     table = inspect_costs(book)
     write_inspect_costs(table, args.inspect)
@@ -272,11 +276,13 @@ def _predictions(args: argparse.Namespace) -> int:
     )
 
     if not args.routerarena:
-        raise UserError("There is nothing to audit: name a run's directory, or --routerarena FILE.")
+        raise UserError("There is nothing to audit. Give a run's directory, or --routerarena FILE.")
     query = (args.query, args.system, args.epoch, args.strict, args.regrade, args.site, args.brief)
     bill = (args.invoice, args.project, args.key, args.whole_account, args.model, args.tolerance)
     if args.dir or any((*query, *bill, args.tolerance_usd)):
-        raise UserError("--routerarena takes --costs and --json and nothing else: leave the rest.")
+        raise UserError(
+            "--routerarena accepts only --costs and --json. Leave the other options out."
+        )
     _refuse_json(args.json)
     audits = [audit_predictions(path, args.costs) for path in args.routerarena]
     text = "\n\n".join(map(predictions_text, audits))
@@ -290,11 +296,11 @@ def _refuse(args: argparse.Namespace) -> None:
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
     if not args.invoice and any((*bill, args.tolerance_usd)):
-        raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
+        raise UserError("Options of an invoice need --invoice. Add --invoice FILE.")
     if args.costs:
-        raise UserError("--costs goes with --routerarena: name a prediction FILE, too.")
+        raise UserError("--costs needs --routerarena. Add --routerarena FILE.")
     if args.brief:
-        raise UserError("--brief goes with --query: name a question's id.")
+        raise UserError("--brief needs --query. Add --query with the id of a question.")
     refuse_box(args)
     _refuse_json(args.json)
     if args.site:
@@ -309,10 +315,10 @@ def _refuse_json(path: Path | None) -> None:
     if path is None or path == Path(HERE):
         return
     if not path.parent.is_dir():
-        raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
+        raise UserError(f"There is no folder {path.parent}. Create it, or use another --json.")
     refuse_unwritable_file(path, "--json")
     if path.exists() and not is_audit(path):
-        raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
+        raise UserError(f"{path} exists and is not the JSON of an audit. Use another --json.")
 
 
 def _query(args: argparse.Namespace) -> int:
@@ -320,9 +326,13 @@ def _query(args: argparse.Namespace) -> int:
     from podium.harness.ledger.show import brief_text, query_text
 
     if not args.query:
-        raise UserError("--query, --system and --epoch show one question: name a question's id.")
+        raise UserError(
+            "--system and --epoch need a question. Add --query with the id of a question."
+        )
     if args.strict or args.invoice or args.regrade:
-        raise UserError("--query shows one question and audits nothing: leave the rest out.")
+        raise UserError(
+            "--query shows one question and does not audit. Leave the other options out."
+        )
     _refuse_json(args.json)
     queries = details(args.dir, QuestionFilter(args.query, args.system, args.epoch))
     text = brief_text(queries) if args.brief else query_text(queries)
@@ -345,7 +355,7 @@ def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconcil
     options = taken(InvoiceOptions, args, models=dict(args.model), **bounds)
     for path in args.invoice:
         if not path.is_file():
-            raise UserError(f"There is no invoice {path}; export it from the provider's console.")
+            raise UserError(f"There is no invoice {path}. Export one from the provider's console.")
         rows = (row for files in system_runs for row in rows_of(files) if row.label == "live")
         result = reconcile(rows, read_invoice(path), options)
         faults = [
@@ -369,8 +379,8 @@ def ledger_command(args: argparse.Namespace) -> int:
 
 NAMED = 5  # maximum files outside a manifest that are listed
 ABSENT = (
-    "whoever ran it should supply MANIFEST.json (a run that was killed has none until it is "
-    "resumed); of your own run, `podium manifest write` makes one"
+    "for your own run, make one with `podium manifest write`; for another run, ask its owner (a "
+    "run that was killed has none until it is resumed)"
 )
 
 
@@ -386,7 +396,7 @@ def manifest_command(args: argparse.Namespace) -> int:
     if args.action == "key":
         refuse_unwritable_file(args.out, "--out")
     elif not args.dir.is_dir():
-        raise UserError(f"There is no directory {args.dir}; name the one that `podium run` wrote.")
+        raise UserError(f"There is no directory {args.dir}. Give the one that `podium run` wrote.")
     return actions[args.action](args)
 
 
@@ -398,7 +408,7 @@ def _write(args: argparse.Namespace) -> int:
     from podium.harness.run.experiment import lock_experiment
 
     if not any(args.dir.rglob(EXPERIMENT)) and not has_system_runs(args.dir):
-        raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
+        raise UserError(f"{args.dir} holds no run. Give the directory that `podium run` wrote.")
     path = args.dir / MANIFEST
     previous = path.read_bytes() if path.is_file() else b""
     with lock_experiment(args.dir):
@@ -413,7 +423,7 @@ def _write(args: argparse.Namespace) -> int:
             for name in names:
                 say(f"  {name}: {kind}")
     say(_root(manifest.root))
-    say("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
+    say("Publish it, or sign the manifest. Otherwise a complete rewrite cannot be detected.")
     return 0
 
 
@@ -441,14 +451,14 @@ def _verify_manifest(args: argparse.Namespace) -> int:
             say(f"It replaces {earlier}")
     except UserError as error:  # reported as a finding
         root = f"Root: none ({error})"
-    say(f"Integrity: {'the files are not those of the manifest' if findings else 'holds'}.")
+    say(f"Integrity: {'the files differ from the manifest' if findings else 'holds'}.")
     say(root)
     authenticity, vouched = _authenticity(args)
     say(f"Authenticity: {authenticity}.")
     timely, stamped = _time(args)
     say(f"Time: {timely}.")
     if args.shared:
-        say("Of a redacted log only the digests of its originals are checked, not its numbers.")
+        say("For redacted logs, only the digests of the originals are checked, not the numbers.")
     grades, same = _grades(args)
     say("\n".join(grades))
     say("Not proved: " + ";\n  ".join(LIMITS) + ".")
@@ -465,17 +475,19 @@ def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
     from podium.cli.grade_commands import regraded
 
     if not args.regrade:
-        return ["Grades: none was given anew (--regrade does, without asking any model)."], True
+        return ["Grades: not checked (--regrade grades all answers again; calls no model)."], True
     logs, lines = regraded(args), list[str]()
     for log in logs:
         gaps = "".join(f"; {count:,} not: {reason}" for reason, count in sorted(log.left.items()))
-        lines.append(f"Grades of {log.log.name}: {log.same:,} given anew and the same{gaps}.")
+        lines.append(
+            f"Grades of {log.log.name}: {log.same:,} graded again with the same result{gaps}."
+        )
         lines += [f"  {place}: {difference}" for place, difference in log.others]
     return lines, not any(log.others for log in logs)
 
 
 def _root(root: str) -> str:
-    return f"Root: {root}\n  This is what to publish: compare with --root what was published."
+    return f"Root: {root}\n  Publish this root. --root compares the manifest with a published root."
 
 
 def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
@@ -484,9 +496,9 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
     signed = check(args.dir, args.public_key)
     says = {
         "unsigned": "not signed",
-        "signed": f"signed by {signed.key}, whom you must know",
+        "signed": f"signed by {signed.key}; check that you know this key",
         "known": f"signed by the key you named, {signed.key}",
-        "invalid": "the signature is not of this manifest, which was changed or extended since",
+        "invalid": "the signature does not match: the manifest was changed or extended after it",
         "other-key": f"signed by {signed.key}, which is not the key you named",
     }
     bad = {"invalid", "other-key"} | ({"unsigned"} if args.public_key else set[str]())
@@ -500,9 +512,9 @@ def _time(args: argparse.Namespace) -> tuple[str, bool]:
     stamp = stamp_of(args.dir, args.ca)
     says = {
         "none": "not stamped",
-        "unchecked": "stamped, and not checked: --ca FILE names whom to trust for it",
-        "stamped": f"stamped: the root was there by {stamp.said}, says whom --ca trusts",
-        "other-root": f"the stamp is not of this manifest's root, but of {stamp.said}",
+        "unchecked": "stamped, but not checked: give the trusted certificates with --ca FILE",
+        "stamped": f"stamped: the root existed by {stamp.said}, according to the authority of --ca",
+        "other-root": f"the stamp is for another root than this manifest's: {stamp.said}",
         "invalid": stamp.said.rstrip("."),
     }
     good = stamp.verdict in ("stamped", "unchecked") or (stamp.verdict == "none" and not args.ca)
@@ -515,16 +527,20 @@ def _anchor(args: argparse.Namespace) -> int:
 
     _refuse_changed(args.dir, "stamped")
     if args.request and args.ca:
-        raise UserError("--ca goes with --reply and --authority: a query needs no certificates.")
+        raise UserError(
+            "--request does not use --ca, since a query needs no certificates. Leave --ca out."
+        )
     if args.request:
         query = request(args.dir)
         kind = "-H 'content-type: application/timestamp-query'"
-        say(f"{query}: send it to a time stamping authority, and nothing else; for example:")
+        say(f"{query}: send only this file to a time-stamping authority; for example:")
         say(f"  curl --data-binary @{query} {kind} URL -o FILE")
         say(f"  podium manifest anchor {args.dir} --reply FILE --ca CERTIFICATES")
         return 0
     if args.ca is None:
-        raise UserError("Name with --ca the certificates of the authority: no other stamp is kept.")
+        raise UserError(
+            "A stamp is stored only if it is verified. Add --ca with the authority's certificates."
+        )
     refuse_absent(args.ca)
     if args.reply:
         refuse_absent(args.reply)
@@ -532,7 +548,7 @@ def _anchor(args: argparse.Namespace) -> int:
     else:
         reply = ask(args.authority, request(args.dir).read_bytes())
     when = store(args.dir, reply, args.ca)
-    say(f"{args.dir / STAMP}: the root was there by {when.isoformat()}")
+    say(f"{args.dir / STAMP}: the root existed by {when.isoformat()}")
     return 0
 
 
@@ -541,9 +557,13 @@ def _refuse_changed(log_dir: Path, verb: str) -> None:
 
     flaws = verify(log_dir)
     if flaws and flaws[0].kind == "absent":
-        raise UserError(f"There is no manifest in {log_dir}; `podium manifest write` makes one.")
+        raise UserError(
+            f"There is no manifest in {log_dir}. Make one with `podium manifest write`."
+        )
     if flaws:
-        raise UserError(f"{flaws[0]}: what does not hold is not {verb}; write the manifest first.")
+        raise UserError(
+            f"{flaws[0]}. A manifest that does not match is not {verb}. Write it again first."
+        )
 
 
 def _sign(args: argparse.Namespace) -> int:
@@ -557,5 +577,5 @@ def _sign(args: argparse.Namespace) -> int:
 def _key(args: argparse.Namespace) -> int:
     from podium.reports.audit.verify import make_key
 
-    say(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
+    say(f"{args.out}: keep this file secret. {make_key(args.out)}: publish this file.")
     return 0

@@ -19,7 +19,7 @@ class NamedSystemAPI(SystemAPI):
 
         arguments = self.arguments
         if unknown := sorted(arguments.keys() - set(KNOWN)):
-            raise UserError(f"-M {unknown[0]} is not known here: give {', '.join(KNOWN)}.")
+            raise UserError(f"-M {unknown[0]} is unknown. Known arguments: {', '.join(KNOWN)}.")
         if "pool" not in arguments:
             return SystemAPI.make(self)
         spec = read_pool(str(arguments["pool"]))

@@ -19,12 +19,12 @@ URL = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:\d+)?(/[!#->A-[
 OWN = "openai-api/"
 """Prefix of a model id on an OpenAI-compatible server: `openai-api/NAME/MODEL`."""
 RATES = ("input", "output", "cache_read")
-DOLLARS = "US dollars per million tokens, IN,OUT or IN,OUT,CACHED (0,0 if nobody bills them)"
+DOLLARS = "US dollars per million tokens, IN,OUT or IN,OUT,CACHED (0,0 if they are free)"
 PLANNER = "worker whose model also writes the plans of conductor-prompted"
 FLAGS = (
-    "Without a terminal to ask, name each model with --worker NAME=MODEL; for a server of your own "
-    "add --base-url URL and --key-variable VARIABLE, for a model that no price book knows --price "
-    "NAME=IN,OUT."
+    "There is no terminal to ask. Add --worker NAME=MODEL for each model; for a server of your own "
+    "also --base-url URL and --key-variable VARIABLE; for a model without a listed price also "
+    "--price NAME=IN,OUT."
 )
 HEAD = '# Made by `podium pool new`; keys stay in environment variables.\nlabel = "live"\n'
 CARD = 'card = ""   # what it is good at, for conductors that read cards'
@@ -32,20 +32,22 @@ BOUND = "config = { max_tokens = 4096 }   # without it, nothing bounds what a ca
 
 
 def pool(add: Arguments) -> None:
-    """Write a pool file for models of your own, with prices, and put one question to each."""
-    new = add.actions()("new", "ask at the terminal, or take flags; write a file; drill its models")
+    """Write a pool file for your own models, with prices, and send one question to each."""
+    new = add.actions()(
+        "new", "write a pool file from answers at the terminal or from flags, then drill its models"
+    )
     file = "pool file to write: new, .toml (mine.toml)"
     new("file FILE", file, Path, nargs="?", default=Path("mine.toml"))
-    worker = "a worker and its model: PROVIDER/MODEL, or with --base-url the server's name of it"
-    text = f"{worker}; repeat (the terminal is asked)"
+    worker = "worker and its model: PROVIDER/MODEL, or with --base-url the model's name there"
+    text = f"{worker}; repeat (ask at the terminal)"
     new.repeated("--worker NAME=MODEL", text, pair("NAME=MODEL"))
-    new.repeated("--base-url URL", "a server that speaks OpenAI's dialect; NAME=URL for one worker")
+    new.repeated("--base-url URL", "URL of an OpenAI-compatible server; NAME=URL for one worker")
     key = "with --base-url: environment variable with its key, e.g. ACME_API_KEY; or NAME=VARIABLE"
     new.repeated("--key-variable VARIABLE", key)
     new.repeated("--price IN,OUT", f"{DOLLARS}; NAME=IN,OUT for one worker (the newest book's)")
     new("--conductor NAME", f"{PLANNER} (none)", default="")
     new.flag("--no-drill", "write and check the file; ask no model")
-    new.flag("--yes", "agree to the price of the drill, where no terminal can")
+    new.flag("--yes", "agree to the price of the drill without a question at the terminal")
 
 
 def pool_command(args: argparse.Namespace) -> int:
@@ -53,10 +55,12 @@ def pool_command(args: argparse.Namespace) -> int:
     from podium.harness.pool_config import parse_pool
 
     if args.file.suffix != ".toml" or not NAME.fullmatch(args.file.stem):
-        raise UserError(f"{args.file} is no pool file's name: take letters, digits and .toml.")
+        raise UserError(
+            f"{args.file} is not a valid pool file name. Use letters, digits and .toml."
+        )
     refuse_unwritable_file(args.file, "FILE")
     if args.file.exists():
-        raise UserError(f"{args.file} is there already: name another FILE, none is overwritten.")
+        raise UserError(f"{args.file} already exists and is not overwritten. Use another FILE.")
     workers, conductor = _named(args) if args.worker else _asked(args)
     tables = [HEAD]
     tables += [f'[[workers]]\nname = "{name}"\n{CARD}\n{toml}' for name, toml in workers.items()]
@@ -88,8 +92,8 @@ def _checked(args: argparse.Namespace, spec: Any) -> int:
 def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
     """Return the workers and the conductor from flags; UserError for the first mistake."""
     if not (args.no_drill or args.yes or sys.stdin.isatty()):
-        refusal = "A drill spends money, and no terminal is here to agree"
-        raise UserError(f"{refusal}: add --yes, or --no-drill.")
+        refusal = "A drill costs money, and there is no terminal to ask"
+        raise UserError(f"{refusal}. Add --yes, or --no-drill.")
     models, workers = dict[str, str](), dict[str, str]()
     for name, model_id in args.worker:
         models[_name(name, models)] = model_id
@@ -101,8 +105,8 @@ def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         model = _model(model_id, url, _variable(variables[name]) if name in variables else "")
         price = _price(prices[name]) if name in prices else _listed(model)
         if not price:
-            fix = f"add --price {name}=IN,OUT, in {DOLLARS}"
-            raise UserError(f"No price book knows {model}: {fix}.")
+            fix = f"Add --price {name}=IN,OUT, in {DOLLARS}"
+            raise UserError(f"No price book has {model}. {fix}.")
         workers[name] = _settings(model, price, url)
     return workers, args.conductor and _worker(args.conductor, workers)
 
@@ -134,7 +138,7 @@ def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         model = _answer("Model", "", partial(_model, url=url, variable=key, prefix=prefix))
         short = re.sub(r"[^A-Za-z0-9._-]+", "-", model.rpartition("/")[2])
         name = _answer("Name of this worker", short, lambda text: _name(text, workers))
-        unknown = f"No price book knows it. Its price, in {DOLLARS}"
+        unknown = f"No price book has this model. Its price, in {DOLLARS}"
         workers[name] = _settings(model, _listed(model) or _answer(unknown, "", _price), url)
         again = _answer("Another worker? [y/N]", "", str)
     planner = f"The {PLANNER} (Enter: none)"
@@ -148,7 +152,9 @@ def _answer(question: str, default: str, read: Callable[[str], str]) -> str:
         say(f"{question}{suffix}: ", file=sys.stderr, end="", flush=True)
         line = sys.stdin.readline()
         if not line:
-            raise UserError("The terminal ended before the last answer: no file is written.")
+            raise UserError(
+                "The input ended before the last answer, so no file was written. Try again."
+            )
         try:
             return read(line.strip() or default)
         except UserError as error:
@@ -157,9 +163,11 @@ def _answer(question: str, default: str, read: Callable[[str], str]) -> str:
 
 def _name(text: str, names: Iterable[str]) -> str:
     if not NAME.fullmatch(text):
-        raise UserError(f"{text[:40]!r} names no worker: take letters, digits, dots and hyphens.")
+        raise UserError(
+            f"{text[:40]!r} is not a valid worker name. Use letters, digits, dots and hyphens."
+        )
     if text in (*names, "conductor", "grader"):
-        raise UserError(f"The name {text!r} is taken: give this worker another.")
+        raise UserError(f"The name {text!r} is taken. Give this worker another name.")
     return text
 
 
@@ -178,28 +186,30 @@ def _provider(text: str) -> str:
     names = {registry_info(api).name.rpartition("/")[2] for api in apis} - {"rehearsal", "recorded"}
     if text in names:
         return text
-    hint = "; a server of OpenAI's dialect is named by its URL, with http:// or https://"
+    hint = "; for an OpenAI-compatible server, give its URL, with http:// or https://"
     raise no_such("provider", text[:40], sorted(names), more=hint)
 
 
 def _url(text: str) -> str:
     if URL.fullmatch(text):
         return text.rstrip("/").removesuffix("/chat/completions")
-    raise UserError("A base URL is like http://localhost:8000/v1: no user, no key and no query.")
+    raise UserError(
+        "This is not a base URL such as http://localhost:8000/v1. Leave user, key and query out."
+    )
 
 
 def _variable(text: str) -> str:
     if re.fullmatch("[A-Z][A-Z0-9_]*_API_KEY", text):
         return text
     # The input may be a key, so the error does not repeat it.
-    form = "an environment variable's name, in capitals, that ends in _API_KEY"
-    raise UserError(f"A key variable is {form}, such as ACME_API_KEY; the key is never asked for.")
+    form = "the name of an environment variable, in capitals, ending in _API_KEY"
+    raise UserError(f"Give {form}, such as ACME_API_KEY. Do not give the key itself.")
 
 
 def _model(model_id: str, url: str, variable: str, prefix: str = "") -> str:
     """Return Inspect's id of a model from its id at the provider or server."""
     if not re.fullmatch(r"[!#-.0-[\]-~][!#-[\]-~]*", model_id):
-        raise UserError(f"{model_id[:40]!r} is no model's id, which is a word without spaces.")
+        raise UserError(f"{model_id[:40]!r} is not a model id. Use a word without spaces.")
     model_id = prefix + model_id
     if url and not model_id.startswith(OWN):
         if not variable:
@@ -209,10 +219,10 @@ def _model(model_id: str, url: str, variable: str, prefix: str = "") -> str:
     owner, _, model = path.partition("/") if model_id.startswith(OWN) else (provider, "", path)
     if not model:
         hint = "for a server of your own add --base-url URL and --key-variable VARIABLE"
-        raise UserError(f"{model_id!r} has no provider: write openai/MODEL, ...; {hint}.")
+        raise UserError(f"{model_id!r} has no provider. Write openai/MODEL, ...; {hint}.")
     if variable not in ("", f"{owner.upper().replace('-', '_')}_API_KEY"):
-        fix = "leave it out, or add --base-url URL with the server's own name of the model"
-        raise UserError(f"The key for {model_id} is not read from {variable}: {fix}.")
+        fix = "Leave it out, or add --base-url URL with the server's own name of the model"
+        raise UserError(f"The key for {model_id} is not read from {variable}. {fix}.")
     return f"{_provider(provider)}/{path}"
 
 
@@ -224,7 +234,7 @@ def _price(text: str) -> str:
     try:
         price = price_from("it", dict(zip(RATES[: len(rates)], rates, strict=True)), "")
     except ValueError:  # a BadEntry, too
-        raise UserError(f"{text[:40]!r} is no price: give {DOLLARS}.") from None
+        raise UserError(f"{text[:40]!r} is not a price. Give {DOLLARS}.") from None
     return _price_line(price, "Price as given to `podium pool new`")
 
 

@@ -73,15 +73,15 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
     chosen = (args.vs, args.epochs, args.maj, args.derived, args.published)
     chosen = (*chosen, args.columns, args.latex, args.equivalence, args.curve, args.choices)
     refused = {
-        "There is no run here: `podium train --plot DIR... --to FOLDER` shows trainings alone.": (
+        "There is no run in DIR. Use `podium train --plot DIR... --to FOLDER` for trainings.": (
             not dirs
         ),
-        "--targets is gone: `python -m tests.benchmarks.targets DIR` in a checkout of podium holds "
-        "what was trained against its targets.": args.targets,
-        "--against takes --out, --site and --gate and nothing else: leave the other options out.": (
+        "--targets was removed. Use `python -m tests.benchmarks.targets DIR` in a checkout to "
+        "check trained systems against their targets.": args.targets,
+        "--against accepts only --out, --site and --gate. Leave the other options out.": (
             args.against and not args.site and any(chosen)
         ),
-        "A training stands beside a comparison on pages only: add --site DIR, or leave it out.": (
+        "Only pages show a training next to a comparison. Add --site DIR, or leave it out.": (
             trainings and not args.site
         ),
     }
@@ -119,9 +119,12 @@ def power_command(args: argparse.Namespace) -> int:
 
     guess = {key: getattr(args, key) for key in ("discordant", "accuracy", "correlation", "within")}
     if args.dirs and set(guess.values()) != {None}:
-        raise UserError("--from takes the variance from logs: leave the assumptions out.")
+        raise UserError(
+            "--from estimates the variance from logs. Leave --discordant, --accuracy, "
+            "--correlation and --within out."
+        )
     if args.vs and not args.dirs:
-        raise UserError("--vs names a system in logs: name their directory with --from, too.")
+        raise UserError("--vs needs logs that have this system. Add their directory with --from.")
     sources = (
         measured_variances(args.dirs, args.vs)
         if args.dirs

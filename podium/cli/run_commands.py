@@ -49,7 +49,7 @@ def run_command(args: argparse.Namespace) -> int:
     _take_file(args)
     for option, value in (("suite", args.suite), ("log-dir", args.log_dir)):
         if not value:
-            raise UserError(f"The run has no --{option}. Add it, or a run file that states it.")
+            raise UserError(f"The run has no --{option}. Add it, or use a run file that has it.")
     if args.gate:
         from podium.reports.gate import read_gate
 
@@ -60,7 +60,7 @@ def run_command(args: argparse.Namespace) -> int:
         from podium.cli.run_file import save_run_file
 
         save_run_file(args, request)
-        say(f"{args.save_run} is written; nobody was asked. Now: podium run {args.save_run}")
+        say(f"Wrote {args.save_run}; no model was called. Next: podium run {args.save_run}")
     elif not (code or args.dry_run) and hasattr(args, "report"):
         return _report(args)
     return code
@@ -76,7 +76,7 @@ def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
 
     requests, asks_nobody = by_size(base), args.dry_run or args.save_run
     if args.shards and len(requests) > 1:
-        raise UserError("--shards goes with one size of --equal: run each size by itself.")
+        raise UserError("--shards supports one size of --equal. Run each size in a run of its own.")
     for request in requests:
         if len(requests) > 1:
             say(f"Within {request.equal}, in {request.log_dir}:")
@@ -209,7 +209,7 @@ def record_command(args: argparse.Namespace) -> int:
     if args.strict and not args.requests:
         raise UserError("--strict goes with --requests: add it, or leave --strict out.")
     if args.requests and len(args.logs) > 1:
-        raise UserError("--requests goes with one file of results: record each batch by itself.")
+        raise UserError("--requests supports one file of results. Record each batch on its own.")
     if args.requests:
         from podium.harness.batch_replies import record_batch
 
@@ -229,12 +229,15 @@ def serve_command(args: argparse.Namespace) -> int:
 
     if args.new_key:
         if args.keys is None:
-            raise UserError("--new-key adds to a file of keys: name it with --keys FILE.")
+            raise UserError("--new-key adds a key to a file. Add --keys FILE.")
         say(new_key(args.keys, args.new_key))
-        say(f"{args.keys} has its digest; this is the only time it is shown.", file=sys.stderr)
+        say(
+            f"{args.keys} now has the digest of this key. Save the key: it is not shown again.",
+            file=sys.stderr,
+        )
         return 0
     if not args.system or args.log_dir is None:
-        raise UserError("Name what is served with --system, and where with --log-dir.")
+        raise UserError("A server needs a system and a log directory. Add --system and --log-dir.")
     agree_to_serving(args)
     request = taken(
         EndpointRequest,
@@ -249,7 +252,7 @@ def serve_command(args: argparse.Namespace) -> int:
     return 0
 
 
-NO_TERMINAL = "A drill spends money, and no terminal is here to agree: add --yes."
+NO_TERMINAL = "A drill costs money, and there is no terminal to ask. Add --yes."
 
 
 def doctor_command(args: argparse.Namespace) -> int:
@@ -291,8 +294,10 @@ def _drilled(check: Any, args: argparse.Namespace) -> Any:
     book = spec.book()
     slots = fit_for_drill(spec, book)
     say(drill_price(slots, book), file=sys.stderr)
-    if not (args.yes or terminal_agrees(NO_TERMINAL, "Ask them?")):
-        return replace(check, notes=(*check.notes, "the drill was not agreed to: nobody was asked"))
+    if not (args.yes or terminal_agrees(NO_TERMINAL, "Call these models?")):
+        return replace(
+            check, notes=(*check.notes, "you did not agree to the drill, so no model was called")
+        )
     drilled = drill(spec, book, slots)
     return replace(
         check,

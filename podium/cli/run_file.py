@@ -41,7 +41,7 @@ HEAD = "# `podium run` on this file is this run. Relative paths start at the fil
 def take_run_file(args: argparse.Namespace) -> None:
     """Set the arguments of a run file that were not typed; tables are merged by entry."""
     if not args.file.is_file():
-        raise UserError(f"There is no run file {args.file}. --save-run writes one.")
+        raise UserError(f"There is no run file {args.file}. Write one with --save-run.")
     content = read_limited(args.file, SETTINGS)
     readers = {option.dest: option.type for option in args.commands["run"]._actions}
     for name, value in read_run_file(content, args.file, readers).items():
@@ -115,7 +115,7 @@ def save_run_file(args: argparse.Namespace, request: RunRequest) -> None:
     path: Path = args.save_run
     refuse_unwritable_file(path, "--save-run")
     if path.exists():
-        raise UserError(f"{path} is there already. Name another --save-run FILE.")
+        raise UserError(f"{path} already exists. Use another --save-run FILE.")
     values = {name: getattr(request, name, getattr(args, name, None)) for name in KEYS}
     stated = {name: v for name, v in values.items() if v is not None and v not in ((), {})}
     lines = (f"{name} = {_toml(name, value, path)}\n" for name, value in stated.items())

@@ -59,7 +59,7 @@ def train_command(args: argparse.Namespace) -> int:
     try:
         report(_carried_out(training, report))
     except KeyboardInterrupt:
-        report("Stopped at once; --resume goes on from the newest checkpoint.")
+        report("Stopped immediately; --resume continues from the newest checkpoint.")
         return 130
     return 0
 
@@ -98,7 +98,7 @@ def _release(args: argparse.Namespace) -> int:
     from podium.conductor.training.run_folder import config_of, read_manifest
 
     if args.to is None:
-        raise UserError("--release needs --to: the folder that the checkpoint goes to.")
+        raise UserError("--release needs a folder for the checkpoint. Add --to FOLDER.")
     if config_of(read_manifest(args.release[0])).model.profiled:
         say(release_policy(args.release, args.to))
         return 0
@@ -138,7 +138,7 @@ def study_for(settings: Any) -> Any:
     matrix = whole_matrix(settings.source, None)
     split = split_matrix(matrix, settings.split, settings.split_seed)
     if len(split.folds) != 1:
-        raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
+        raise UserError("A study learns from one split. Use date:SHARE or share:SHARE.")
     suite = SOURCES[settings.source.partition(":")[0]].suite
     public: list[str] = []
     if not matrix.publishable:  # publishable texts: the practice suites' training questions
@@ -163,7 +163,9 @@ def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]
     """
     rows = [_row(folder, judged, best) for folder in folders]
     if len({row.system for row in rows}) < len(rows):
-        raise UserError("Two of these checkpoints have one seed: name each seed once.")
+        raise UserError(
+            "Two of these checkpoints have the same seed. Give one checkpoint per seed."
+        )
     if len(rows) == 1:
         return [replace(rows[0], system=NAME, kind="router")]
     means = {
@@ -175,7 +177,7 @@ def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]
         **means | {"elsewhere": float(means["elsewhere"])},
         system=f"{NAME}: mean of {len(rows)} seeds",
         kind="router",
-        note="its interval is over questions; what a seed changes is in the lines of the seeds",
+        note="the interval covers questions only; the lines of the seeds show the effect of seeds",
     )
     return [mean, *rows]
 
@@ -183,13 +185,13 @@ def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]
 def _row(folder: Path, judged: Any, best: int) -> Any:
     from podium.conductor.checkpoint import read_study
     from podium.conductor.embedded import greedy_speaker
-    from podium.conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
+    from podium.conductor.verdict_reward import NO_WORKER, planned_workers, refuse_taught
     from podium.harness.learning import RoutedSystem
 
     about = read_study(folder)
     refuse_taught(about, judged, folder)
     chosen = planned_workers(about, judged, greedy_speaker(folder))
-    nobody = chosen == NOBODY
+    nobody = chosen == NO_WORKER
     cell = np.arange(len(chosen)), np.where(nobody, 0, chosen)
     counts = {name: int((chosen == index).sum()) for index, name in enumerate(judged.workers)}
     busiest = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name])
@@ -248,7 +250,7 @@ def ablate_command(args: argparse.Namespace) -> int:
     trials = [_trial(row, seed, args) for seed in seeds for row in plan.rows if not row.not_run]
     refuse_foreign(args.out / "report", MARKS)  # before anything is trained
     if args.table and not args.out.is_dir():
-        raise UserError(f"There is no folder {args.out}; name the one that `podium ablate` wrote.")
+        raise UserError(f"There is no folder {args.out}. Give the one that `podium ablate` wrote.")
     if not args.table:
         for trial in trials:  # a training begun with other graders has another reward
             if (path := trial.run / MANIFEST).is_file():
@@ -257,7 +259,7 @@ def ablate_command(args: argparse.Namespace) -> int:
             replace(each.training, max_usd=args.max_usd or each.training.max_usd) for each in trials
         ]
         agree_to_training(
-            "Trainings (each evaluation asks for itself)", jobs, args.out, yes=args.yes
+            "Trainings (each evaluation asks separately)", jobs, args.out, yes=args.yes
         )
         for number, trial in enumerate(trials, 1):
             say(f"[{number}/{len(trials)}] {trial.name}", flush=True)
@@ -272,7 +274,7 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
     name = f"{row.name}-seed-{seed}"
     training = _found_job(row.training_config(seed), args.out / "runs" / name, studies=False)
     if any(sign.isspace() for sign in str(args.out.resolve())):
-        raise UserError(f"--out has no white space in its path: {args.out}.")
+        raise UserError(f"The path of --out has white space: {args.out}. Use one without.")
     return AblationRun(row, training, seed, args.out / "evaluations" / name)
 
 
@@ -282,10 +284,10 @@ def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> 
     from podium.conductor.training.run_folder import training_finished
 
     if training_finished(trial.training.config, trial.run):
-        say("  trained already", flush=True)
+        say("  already trained", flush=True)
         return
     if shared := copy_warm_start(trial.training, folders):
-        say(f"  begins with the warm start of {shared.name}, which is the same", flush=True)
+        say(f"  reuses the identical warm start of {shared.name}", flush=True)
     words = [trial.row.config, "--seed", str(trial.seed), "--out", str(trial.run), "--yes"]
     words += ["--max-usd", str(max_usd)] if max_usd else []
     words += [word for setting in trial.row.settings for word in ("--set", setting)]
@@ -293,7 +295,9 @@ def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> 
         words.append("--resume")
     code = _waited([sys.executable, "-m", "podium", "train", *words])
     if code or not training_finished(trial.training.config, trial.run):
-        raise UserError(f"Training {trial.name} has not ended; the same command goes on with it.")
+        raise UserError(
+            f"Training {trial.name} is unfinished. Run the same command again to continue."
+        )
 
 
 def _waited(command: list[str]) -> int:
@@ -315,7 +319,7 @@ def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None
 
     config, best = trial.training.config, (trial.run / "best").resolve()
     if not best.is_dir():
-        raise UserError(f"{trial.run} has no best checkpoint: no validation could be graded.")
+        raise UserError(f"{trial.run} has no best checkpoint, since no validation could be graded.")
     request = RunRequest(
         suites=tuple(config.suites.names),
         systems=(f"conductor@{best}",),
@@ -391,7 +395,9 @@ def route_command(args: argparse.Namespace) -> int:
     field = choose_routers(matrix, args.router or (), args.embedder, args.seed)
     _refuse_unsaveable(args, matrix, field)
     if args.conductor and len(split.folds) > 1:
-        raise UserError("--conductor wants one split, date:SHARE or share:SHARE: it learnt once.")
+        raise UserError(
+            "--conductor needs the one split it learnt from: --split date:SHARE or share:SHARE."
+        )
     routing = evaluate_routers(matrix, split, field)
     if args.conductor:
         fold = next(iter(split.folds))
@@ -419,26 +425,28 @@ def whole_matrix(source: str, data: Path | None) -> Any:
     table = read_matrix(source, request)
     complete = table.whole()
     if len(table.workers) == 1:
-        raise UserError(f"{table.name} has one worker, {table.workers[0]}: nobody to choose from.")
+        raise UserError(f"{table.name} has one worker, {table.workers[0]}; routing needs two.")
     lacking = len(table.questions) - len(complete.questions)
     if not complete.questions:
         raise UserError(f"{table.name}: no question was graded for every worker.")
     if not lacking:
         return complete
-    note = f"Left out: {pluralise(lacking, 'question')} on which some worker has no verdict."
+    note = f"Left out: {pluralise(lacking, 'question')} that lack the verdict of a worker."
     return replace(complete, notes=(*complete.notes, note))
 
 
 def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> None:
     """Raise UserError, before fitting, if --save cannot save the router."""
     if args.save and not matrix.publishable:
-        raise UserError(f"{matrix.name} must not be published: nothing learnt from it is kept.")
+        raise UserError(
+            f"{matrix.name} must not be published, and a router would contain it. Leave --save out."
+        )
     if args.save and len(field.routers) != 1:
-        raise UserError("--save keeps what one router has learnt: name it with --router.")
+        raise UserError("--save stores one trained router. Select it with --router.")
     if args.save:
         refuse_unwritable_file(args.save, "--save")
     if args.save and args.save.exists():
-        raise UserError(f"{args.save} is there already; name another file.")
+        raise UserError(f"{args.save} already exists. Use another --save FILE.")
 
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:

@@ -87,7 +87,7 @@ class Keys:
             if hmac.compare_digest(digest, key.sha256):
                 caller = Caller(name, **{limit: getattr(key, limit) for limit in LIMITS})
         if caller is None:
-            raise _unauthorised("this key is not known here, or not any more.")
+            raise _unauthorised("the key that was sent is unknown or was removed.")
         return caller
 
     def _refresh(self, path: Path) -> None:
@@ -99,13 +99,13 @@ class Keys:
         try:
             self._read(path)
         except UserError as error:
-            self._tell(f"{str(error).rstrip('.')}; the keys read before stay valid.")
+            self._tell(f"{str(error).rstrip('.')}; the server keeps the keys that it read before.")
 
     def _read(self, path: Path) -> None:
         self._keys = read_keys(path)
         with suppress(OSError):
             if path.stat().st_mode & 0o022:
-                self._tell(f"Others can write {path}, and so let themselves in: chmod go-w {path}.")
+                self._tell(f"Other users can write {path} and add keys. Run chmod go-w {path}.")
 
 
 LIMITS = ("max_usd", "max_usd_per_day", "concurrency", "models")
@@ -183,13 +183,17 @@ def _line_of(text: str, field: str) -> int:
 def new_key(path: Path, name: str) -> str:
     """Append a new key's digest to a file and return the key, which is shown only once."""
     if not re.fullmatch(NAME, name):
-        raise UserError(f"{name!r} is no name of a key: give letters, digits, - and _, at most 64.")
+        raise UserError(
+            f"{name!r} is not a valid key name. Use at most 64 letters, digits, - and _."
+        )
     path, key = path.resolve(), f"{PREFIX}{secrets.token_urlsafe(32)}"
     table = f'[{name}]\nsha256 = "{sha256(key.encode()).hexdigest()}"\n'.encode()
     with _replacing(path) as file:
         old = read_limited(path, SETTINGS) if path.exists() else b""
         if name in _parsed(old, path):
-            raise UserError(f"{path} has a key {name!r} already; give another name, or remove it.")
+            raise UserError(
+                f"{path} already has a key {name!r}. Use another name, or remove that key."
+            )
         gap = b"" if not old else b"\n" if old.endswith(b"\n") else b"\n\n"
         file.write(old + gap + table)
     return key
@@ -203,7 +207,8 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise UserError(
-            f"{scratch} is there: another key is being made; try again, or remove it if none is."
+            f"{scratch} exists: another process is adding a key. Try again, or remove the "
+            "file if no process is running."
         ) from None
     except OSError as error:
         raise UserError(f"{scratch} cannot be written ({error.strerror}).") from error

@@ -116,10 +116,12 @@ class Admission:
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
         """Admit one request for the duration of the block, and yield its meter."""
         if not caller.may_ask(model, *also):
-            raise Refusal(403, "forbidden", f"This key may not ask {model}.", param="model")
+            raise Refusal(403, "forbidden", f"This key has no access to {model}.", param="model")
         cap = caller.concurrency or self.limits.concurrency
         if self._within[caller.name] >= cap:
-            text = f"{cap} requests of this key are in flight, the most that it may have at once."
+            text = (
+                f"This key has {cap} requests in flight, its maximum. Try again when one has ended."
+            )
             raise Refusal(429, "too_many", text, retry_after_s=1)
         above = self._above(caller)
         self._refuse_spent(above)

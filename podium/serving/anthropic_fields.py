@@ -23,9 +23,9 @@ class _Fields(BaseModel):
 def _plain(text: str) -> str:
     # Inspect reads such a tag as its own note and removes it from the text.
     if "<content-internal>" in text:
-        raise ValueError("no text may hold the tag <content-internal>")
+        raise ValueError("a text must not contain the tag <content-internal>")
     if storable(text) != text:
-        raise ValueError("it holds half a character")
+        raise ValueError("it contains a lone surrogate (half a character)")
     return text
 
 

@@ -132,7 +132,10 @@ async def _request(
 
 async def _conversation(fields: CountFields) -> list[ChatMessage]:
     if fields.messages[-1].role == "assistant":
-        raise unsupported("messages", "end them with the user's, for no answer can be begun here")
+        raise unsupported(
+            "messages",
+            "the last message must be the user's, since a begun answer cannot be continued",
+        )
     # Inspect stores data without a message field per sample; without its own sample, a
     # request would leave it in the process permanently.
     init_sample_assistant_internal()
@@ -144,9 +147,11 @@ async def _conversation(fields: CountFields) -> list[ChatMessage]:
     for message in messages:
         if isinstance(message, ChatMessageTool) and message.function is None:
             call_id = message.tool_call_id or ""
-            raise invalid("messages", f"no call before it has the id of a result, {call_id!r:.80}")
+            raise invalid(
+                "messages", f"a tool result has the id {call_id!r:.80}, but no earlier call has it"
+            )
     if not _shown(messages) and not any(message.text.strip() for message in messages):
-        raise invalid("messages", "nothing is said in them")
+        raise invalid("messages", "no message has a text or an image")
     return [*_system(fields), *messages]
 
 
@@ -170,7 +175,7 @@ def _tools(fields: CountFields) -> Sequence[ToolInfo]:
     tools = fields.tools or []
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
-        raise invalid("tools", "two of them have one name")
+        raise invalid("tools", "two tools have the same name")
     return [
         tool_info(tool.name, tool.description, tool.input_schema, f"tools.{number}.input_schema")
         for number, tool in enumerate(tools)
@@ -183,10 +188,10 @@ def _tool_choice(fields: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice |
         return None
     if choice.type == "tool":
         if choice.name not in [tool.name for tool in tools]:
-            raise invalid("tool_choice.name", "it names none of `tools`")
+            raise invalid("tool_choice.name", "no tool in `tools` has this name")
         return ToolFunction(name=choice.name)
     if not tools and choice.type == "any":
-        raise invalid("tool_choice", "there are no `tools` to choose from")
+        raise invalid("tool_choice", "the request has no `tools` to choose from")
     return choice.type
 
 
@@ -343,7 +348,7 @@ async def count_tokens(request: ServedRequest, models: Sequence[Model]) -> Mappi
     network. Refusal (501) if there is no count: podium does not guess.
     """
     if not models:
-        raise _uncounted(f"{request.model} sends no worker the conversation as it is")
+        raise _uncounted(f"{request.model} sends no worker the unchanged conversation")
     counts: list[int] = []
     try:
         with anyio.fail_after(COUNTING_S):

@@ -128,7 +128,11 @@ class _Endpoints:
         folder = _service(request).log_dir
         trace = await anyio.to_thread.run_sync(read_trace, folder, id)
         if trace is None or trace.key != caller.name:  # other keys' traces stay private
-            raise Refusal(404, "not_found", f"There is no trace {id!r:.60} of yours here.")
+            raise Refusal(
+                404,
+                "not_found",
+                f"This key has no trace {id!r:.60}. Use an id from x-podium-trace.",
+            )
         return JSONResponse(trace_json(trace, folder))
 
     async def count_tokens(self, request: Request) -> Response:
@@ -149,7 +153,9 @@ class _Endpoints:
 
     def _refuse_loop(self, headers: Headers) -> None:
         if self.settings.name in servers_before(headers):
-            sentence = "This request has come through this server before: its pool reaches itself."
+            sentence = (
+                "This request already passed this server: its pool calls itself. Change the pool."
+            )
             raise Refusal(508, "loop", sentence)
 
     def _streamed(
@@ -215,16 +221,16 @@ async def _body(request: Request) -> Mapping[str, Any]:
     try:
         value: object = parse_json(raw)
     except (ValueError, RecursionError) as error:
-        sentence = f"The body is no JSON ({type(error).__name__}): {str(error)[:200]}"
+        sentence = f"The body is not valid JSON ({type(error).__name__}): {str(error)[:200]}"
         raise Refusal(400, "invalid_request", sentence) from None
     if not isinstance(value, dict):
-        raise Refusal(400, "invalid_request", "The body is to be a JSON object.")
+        raise Refusal(400, "invalid_request", "The body must be a JSON object.")
     return cast(Mapping[str, Any], value)
 
 
 async def _bytes(request: Request) -> bytes:
     if (packed := request.headers.get("content-encoding", "identity")) != "identity":
-        sentence = f"A body that is packed as {packed!r:.40} is not read here: send it as it is."
+        sentence = f"Content-Encoding {packed!r:.40} is not supported. Send the body uncompressed."
         raise Refusal(415, "invalid_request", sentence)
     raw, size = bytearray(), 0
     try:
@@ -235,12 +241,13 @@ async def _bytes(request: Request) -> bytes:
                     break
                 raw += chunk if size <= MOST_BYTES else b""
     except TimeoutError:
-        sentence = f"The body did not come within {BODY_S:g} s."
+        sentence = f"The body did not arrive within {BODY_S:g} s. Send the request again."
         raise Refusal(408, "invalid_request", sentence) from None
     except ClientDisconnect:
         raise client_gone() from None
     if size > MOST_BYTES:
-        raise Refusal(413, "too_large", f"A request may have {MOST_BYTES:,} bytes, not {size:,}.")
+        sentence = f"The maximum body is {MOST_BYTES:,} bytes, not {size:,}. Send a smaller one."
+        raise Refusal(413, "too_large", sentence)
     return bytes(raw)
 
 
@@ -272,7 +279,7 @@ def _refused(refusal: Refusal, body: Mapping[str, Any], headers: Mapping[str, st
 async def _not_here(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     allowed = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    sentence = f"There is no {request.method} {request.url.path:.100} here."
+    sentence = f"This server has no endpoint {request.method} {request.url.path:.100}."
     refusal = Refusal(status, "not_found", sentence)
     return _refused(refusal, _dialect_of(request).error(refusal, _trace(request)), allowed)
 

@@ -187,7 +187,10 @@ def _said(value: Any, path: str) -> Any:
     """Return a message in the form that the converter accepts: without null fields."""
     message = read_fields(ChatMessageFields, value, path)
     if message.role == "tool" and message.tool_call_id is None:
-        raise invalid(f"{path}.tool_call_id", "a tool's message names the call that it answers")
+        raise invalid(
+            f"{path}.tool_call_id",
+            "a message with role `tool` needs the id of the call that it answers",
+        )
     calling = message.role == "assistant" and (message.tool_calls or message.refusal)
     if not (calling and message.content is None):
         _check_content(message, f"{path}.content")
@@ -199,7 +202,7 @@ def _check_content(message: ChatMessageFields, path: str) -> None:
     for place, block in content_parts(message.content, path):
         kind = block.get("type")
         if kind not in kinds:
-            raise unsupported(f"{place}.type", f"it can only be {' or '.join(kinds)} here")
+            raise unsupported(f"{place}.type", f"send {' or '.join(kinds)}")
         if kind == "image_url":
             image = block.get("image_url")
             url = cast(Mapping[str, Any], image).get("url") if isinstance(image, Mapping) else None
@@ -213,7 +216,9 @@ def _tool(value: object, path: str) -> ToolInfo:
 def _sampling(fields: ChatFields) -> Iterator[tuple[str, str, Any]]:
     limit, older = fields.max_completion_tokens, fields.max_tokens
     if None not in (limit, older) and limit != older:
-        raise invalid("max_tokens", "`max_completion_tokens` says another number")
+        raise invalid(
+            "max_tokens", "`max_completion_tokens` has another value; send only one of them"
+        )
     name = "max_tokens" if limit is None else "max_completion_tokens"
     yield "max_tokens", name, older if limit is None else limit
     yield "stop_seqs", "stop", fields.stop or None
@@ -228,7 +233,7 @@ def _sampling(fields: ChatFields) -> Iterator[tuple[str, str, Any]]:
     if form is not None and form.type == "json_schema":
         path = "response_format.json_schema"
         if form.json_schema is None:
-            raise invalid(path, "it is missing")
+            raise invalid(path, "it is missing; send the schema")
         yield "response_schema", "response_format", response_schema(form.json_schema, path)
 
 

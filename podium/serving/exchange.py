@@ -262,18 +262,18 @@ def checked(kind: type[Found], value: Any, name_of: Callable[[Place], str]) -> F
     if problem["type"] not in UNHONOURED:
         raise invalid(name, problem["msg"].removeprefix("Value error, "))
     expected = context.get("expected_tags") or context.get("expected")
-    raise unsupported(name, f"it can only be {expected} here" if expected else "leave it out")
+    raise unsupported(name, f"send {expected}" if expected else "leave it out")
 
 
 def invalid(name: str, reason: str) -> Refusal:
     """Return the refusal of an invalid field."""
-    sentence = f"`{name:.120}` is wrong: {reason[:1].lower()}{reason[1:]}."
+    sentence = f"`{name:.120}` is invalid: {reason[:1].lower()}{reason[1:]}."
     return Refusal(400, "invalid_request", sentence, param=name[:120])
 
 
 def unsupported(name: str, remedy: str) -> Refusal:
     """Return the refusal of a valid field that is not supported here."""
-    sentence = f"`{name:.120}` cannot be honoured here: {remedy}."
+    sentence = f"`{name:.120}` is not supported as sent: {remedy}."
     return Refusal(400, "unsupported_parameter", sentence, param=name[:120])
 
 
@@ -297,7 +297,7 @@ def tool_info(name: str, description: str, schema: Mapping[str, Any], path: str)
         inspect_schema = _told(schema, ToolParams.model_fields)
         parameters = ToolParams.model_validate({"additionalProperties": True, **inspect_schema})
     except (ValueError, RecursionError):
-        sentence = f"`{path}` is no JSON schema of an object: send one, with `properties`."
+        sentence = f"`{path}` is not a JSON schema of an object. Send one, with `properties`."
         raise Refusal(400, "invalid_request", sentence, param=path) from None
     note = inspect_schema.get("description", "")
     return ToolInfo(name=name, description=f"{description} {note}".strip(), parameters=parameters)

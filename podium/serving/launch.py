@@ -69,10 +69,10 @@ def serve_models(
         manifested(request.log_dir),
     ):
         server = model_server(request, catalogue, sock, (say, log))
-        line = f"Models at {listen(sock)}: {', '.join(server.models.offered())}. Ctrl-C ends it."
+        line = f"Models at {listen(sock)}: {', '.join(server.models.offered())}. Ctrl-C stops it."
         settings: dict[str, Any] = {"grace_s": int(request.grace_s), "lifespan": "on"}
         serve(server.application, sock, ready=lambda: say(line), **settings)
-        say(f"Stopped. ${server.admission.spend.gone} spent, earlier sittings included.")
+        say(f"Stopped. ${server.admission.spend.gone} spent, earlier sessions included.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ def _refuse_unbounded(request: EndpointRequest) -> None:
     """Raise UserError for an address open to everyone without keys, or a limit that admits none."""
     if request.keys is None and not is_loopback(request.host):
         raise UserError(
-            f"--host {request.host} lets other machines in: name a --keys file (--new-key "
-            "makes one), or leave --host out."
+            f"--host {request.host} accepts requests from other machines. Add a --keys file "
+            "(--new-key makes one), or leave --host out."
         )
     for name in ("max_calls", "concurrency", "deadline_s"):
         if not 0 < getattr(request, name) < inf:
@@ -149,7 +149,7 @@ def _refuse_unbounded(request: EndpointRequest) -> None:
 
 def _refuse_run(log_dir: Path) -> None:
     if (log_dir / EXPERIMENT).exists():
-        raise UserError(f"{log_dir} holds a run: name another --log-dir for what is served.")
+        raise UserError(f"{log_dir} holds a run. Use another --log-dir for served requests.")
 
 
 def _refuse_itself(spec: PoolSpec, sock: socket.socket) -> None:
@@ -160,8 +160,8 @@ def _refuse_itself(spec: PoolSpec, sock: socket.socket) -> None:
         here = url.hostname is not None and (url.hostname == host or is_loopback(url.hostname))
         if here and (url.port or 80) == port:
             raise UserError(
-                f"Worker {slot.name!r} asks {url.geturl()}, which is this server: it would ask "
-                "itself for ever. Name another --port or another base_url."
+                f"Worker {slot.name!r} calls {url.geturl()}, which is this server, so that each "
+                "call would loop. Use another --port or another base_url."
             )
 
 

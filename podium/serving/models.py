@@ -34,9 +34,9 @@ PREFIX = f"{PODIUM}/"
 DIGITS = 12
 """Length of the digest in a dated id."""
 UNSERVED: Mapping[str, str] = {
-    "public tests": "it tries programs on a suite's public tests, and a client sends none",
-    "match": "it spends what another row of a run did",
-    "sandbox": "it runs others' programs in a sandbox of Inspect's",
+    "public tests": "it needs public tests of a suite, which client requests do not have",
+    "match": "its budget is the cost of another system in a run",
+    "sandbox": "it needs an Inspect sandbox for programs of other authors",
 }
 """Needs of a system that no client's request can meet -> the reason."""
 
@@ -98,10 +98,10 @@ class ServedModels:
             if model_id == model.dated or name == model.name:
                 return model
         if moved := next((model for model in self.models if _is_dated(model_id, model)), None):
-            sentence = f"{model_id!r:.120} is not what is served now: {moved.dated} is."
+            sentence = f"{model_id!r:.120} is another version. This server serves {moved.dated}."
         else:
             near = get_close_matches(model_id, [*self.ids()], n=3, cutoff=0.4) or [*self.ids()][:3]
-            sentence = f"There is no model {model_id!r:.120} here; try: {', '.join(near)}."
+            sentence = f"This server has no model {model_id!r:.120}. Try {', '.join(near)}."
         raise Refusal(404, "not_found", sentence, param="model")
 
     def ids(self) -> Iterator[str]:
@@ -147,9 +147,11 @@ def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
     """Return the models of some systems; UserError if one cannot answer clients."""
     learnt = read_experiment(source.learnt) if source.learnt else None
     if source.learnt and learnt is None:
-        raise UserError(f"{source.learnt} is no run: --learnt names a directory of `podium run`.")
+        raise UserError(
+            f"{source.learnt} is not a run. Give --learnt a directory that `podium run` wrote."
+        )
     if learnt and learnt.pool_sha256 != source.spec.sha256:
-        raise UserError(f"{source.learnt} was run on another pool: name the same --pool.")
+        raise UserError(f"{source.learnt} was run with another pool. Use the same --pool.")
     alone = [f"{SINGLE}:{worker}" for worker in source.spec.names]
     several = chain.from_iterable(alone if name == SINGLE else [name] for name in names)
     models = tuple(_made(name, source, learnt) for name in dict.fromkeys(several))
@@ -157,11 +159,13 @@ def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
     for alias, system in source.spec.aliases.items():
         if system not in system_names:
             raise UserError(
-                f"Alias {alias!r} of pool {source.spec.name!r} is {system!r}, which is not served: "
-                f"add --system {system}, or leave the alias out."
+                f"Alias {alias!r} of pool {source.spec.name!r} means {system!r}, which is not "
+                f"served. Add --system {system}, or remove the alias."
             )
         if alias in system_names:
-            raise UserError(f"Alias {alias!r} is the name of a system: call it otherwise.")
+            raise UserError(
+                f"Alias {alias!r} is also the name of a served system. Rename the alias."
+            )
     return ServedModels(models, source.spec.aliases, datetime.now(UTC))
 
 
@@ -184,13 +188,13 @@ def _made(name: str, source: ModelSource, learnt: Experiment | None) -> ServedMo
 
 def _unserved(card: SystemCard, *, taught: bool) -> str | None:
     if "sees targets" in card.traits:
-        return "it looks at the answers, and a client sends none"
+        return "it reads the right answers, which client requests do not have"
     if card.group == "frameworks":
-        return "a framework changes clients of the whole process"
+        return "a framework patches the API clients of the whole process"
     if card.learns and not taught:
-        return "it has to learn first: run it, and name that run's directory with --learnt"
+        return "it must learn first; run it, and give that run's directory with --learnt"
     if card.name == "best-single" and not taught:
-        return "who is best is seen in a run: name its directory with --learnt"
+        return "the best worker is determined in a run; give its directory with --learnt"
     return next((reason for need, reason in UNSERVED.items() if need in card.needs), None)
 
 

@@ -125,7 +125,9 @@ def _refuse_lost(schema: object, supported: Iterable[str], path: str) -> None:
     fields = cast(Mapping[str, Any], schema)
     for word in fields:
         if word not in supported and word not in LOST:
-            raise unsupported(f"{path}.{word}", "workers are not sent this word of JSON Schema")
+            raise unsupported(
+                f"{path}.{word}", "workers do not receive this keyword of JSON Schema; leave it out"
+            )
     below = fields.get("properties")
     inner: list[tuple[str, object]] = [
         (f"{path}.{w}", fields.get(w)) for w in ("items", "additionalProperties")
@@ -148,7 +150,7 @@ def refuse_twins(tools: Sequence[ToolInfo]) -> None:
     """Refuse two functions of one name: a call would be ambiguous."""
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
-        raise invalid("tools", "two functions have one name")
+        raise invalid("tools", "two functions have the same name")
 
 
 def response_schema(form: SchemaFields, path: str) -> ResponseSchema:
@@ -159,7 +161,7 @@ def response_schema(form: SchemaFields, path: str) -> ResponseSchema:
         _refuse_lost(form.schema_, JSONSchema.model_fields, place)
         schema = JSONSchema.model_validate(form.schema_)
     except (ValueError, RecursionError):
-        raise invalid(place, "it is no JSON schema that workers can be sent") from None
+        raise invalid(place, "it is not a JSON schema that workers can receive") from None
     return ResponseSchema(
         name=form.name, json_schema=schema, description=form.description, strict=form.strict
     )
@@ -178,15 +180,15 @@ def read_tool_choice(choice: object, tools: Sequence[ToolInfo]) -> ToolChoice | 
         return None
     if isinstance(choice, str) and choice in CHOICES:
         if choice == "required" and not tools:
-            raise invalid("tool_choice", "there are no `tools` to choose from")
+            raise invalid("tool_choice", "the request has no `tools` to choose from")
         return CHOICES[choice]
     fields = cast(Mapping[str, Any], choice if isinstance(choice, Mapping) else {})
     if fields.get("type") != "function":
-        raise unsupported("tool_choice", "name auto, none, required or a function")
+        raise unsupported("tool_choice", "send auto, none, required or a function")
     inner = fields.get("function", fields)  # chat completions nest the name one level deeper
     name = cast(Mapping[str, Any], inner).get("name") if isinstance(inner, Mapping) else None
     if name not in [tool.name for tool in tools]:
-        raise invalid("tool_choice", "it names no function of `tools`")
+        raise invalid("tool_choice", "no function in `tools` has this name")
     return ToolFunction(name=name)
 
 
@@ -200,10 +202,10 @@ def content_parts(content: object, path: str) -> Iterator[tuple[str, Mapping[str
     if isinstance(content, str):
         return
     if not isinstance(content, list) or not content:
-        raise invalid(path, "it is a text, or a list of parts")
+        raise invalid(path, "it must be a text, or a non-empty list of parts")
     for number, block in enumerate(cast(list[object], content)):
         if not isinstance(block, Mapping):
-            raise invalid(f"{path}[{number}]", "it is an object with a `type`")
+            raise invalid(f"{path}[{number}]", "it must be an object with a `type`")
         yield f"{path}[{number}]", cast(Mapping[str, Any], block)
 
 
@@ -227,7 +229,7 @@ async def read_messages(
         for block in (message.content if isinstance(message.content, list) else [])
     )
     if not images and not any(message.text.strip() for message in messages):
-        raise invalid(name, "nothing is said in it")
+        raise invalid(name, "no message has a text or an image")
     return messages, images
 
 

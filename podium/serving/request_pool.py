@@ -22,7 +22,12 @@ WITH_PLANS = frozenset({"max_tokens"})
 def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
     """Raise Refusal (400) for a field that the model does not support, by its dialect's name."""
     if not request.messages:
-        raise Refusal(400, "invalid_request", "There is no message to answer.", param="messages")
+        raise Refusal(
+            400,
+            "invalid_request",
+            "The request has no message to answer. Send at least one.",
+            param="messages",
+        )
     if model.passes_through:
         return
     fields = request.params.keys() & {"images"}
@@ -34,8 +39,8 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
         raise Refusal(
             400,
             "unsupported_parameter",
-            f"{model.id} asks several models and cannot honour {param!r}: leave it out, or "
-            "ask another model (GET /v1/models says which take tools).",
+            f"{model.id} calls several models and does not support {param!r}. Leave it out, or "
+            "request another model (GET /v1/models lists which support tools).",
             param=param,
         )
 
@@ -63,7 +68,7 @@ class RequestGate:
     def enter(self, worker: str) -> None:
         """Count a call that is about to be made; Refusal if it is not allowed."""
         if self.closed is None and self.calls >= self.max_calls:
-            text = f"This request made {self.calls} calls, and may make no more (--max-calls)."
+            text = f"This request has made {self.calls} calls, the maximum (--max-calls)."
             self.close(Refusal(402, "out_of_budget", text))
         if self.closed is not None:
             raise self.closed

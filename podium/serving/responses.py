@@ -184,27 +184,27 @@ def _check_input(value: object) -> None:
     if isinstance(value, str):
         return
     if not isinstance(value, list) or not value:
-        raise invalid("input", "it is a text, or a list of items")
+        raise invalid("input", "it must be a text, or a non-empty list of items")
     for number, item in enumerate(cast(list[object], value)):
         path = f"input[{number}]"
         if not isinstance(item, Mapping):
-            raise invalid(path, "it is an object")
+            raise invalid(path, "it must be an object")
         _check_item(cast(Mapping[str, Any], item), path)
 
 
 def _check_item(item: Mapping[str, Any], path: str) -> None:
     kind = item.get("type", "message")
     if kind not in ITEMS:
-        raise unsupported(f"{path}.type", f"it can only be {', '.join(ITEMS)} here")
+        raise unsupported(f"{path}.type", f"send {', '.join(ITEMS)}")
     if kind == "message" and item.get("role") not in ("user", "assistant", "system", "developer"):
-        raise invalid(f"{path}.role", "it is user, assistant, system or developer")
+        raise invalid(f"{path}.role", "it must be user, assistant, system or developer")
     field = {"message": "content", "function_call_output": "output"}.get(kind)
     if field is None:
         return
     kinds = SAID if item.get("role") == "assistant" else HEARD
     for part_path, content in content_parts(item.get(field), f"{path}.{field}"):
         if content.get("type") not in kinds:
-            raise unsupported(f"{part_path}.type", f"it can only be {' or '.join(kinds)} here")
+            raise unsupported(f"{part_path}.type", f"send {' or '.join(kinds)}")
         if content["type"] == "input_image":
             refuse_address(content.get("image_url"), f"{part_path}.image_url")
 
@@ -229,11 +229,11 @@ class Offer:
         elif kind in (None, "function"):
             self.echo.append(self._function(tool, path))
         elif kind != "web_search":
-            raise unsupported(f"{path}.type", "workers can only be offered functions")
+            raise unsupported(f"{path}.type", "send function tools only")
         elif tool.get("external_web_access") is not False:
             # Codex offers a search without web access unless its own is switched off. A model need
             # not use it: workers do not get it, and the reply's tools do not list it.
-            reason = 'no worker searches the web (Codex: web_search = "disabled")'
+            reason = 'workers cannot search the web; send false (Codex: web_search = "disabled")'
             raise unsupported(f"{path}.external_web_access", reason)
 
     def _function(self, tool: object, path: str) -> dict[str, Any]:

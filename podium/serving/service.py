@@ -272,7 +272,7 @@ class ModelService:
         if isinstance(error, SpendLimit):
             return self.admission.refusal(error)
         if isinstance(error, WorkerError):
-            sentence = "A worker gave no reply; the trace says which call failed, and how."
+            sentence = "A worker call failed; the trace shows which one, and why."
             return Refusal(502, "worker_failed", sentence)
         kind = type(error).__name__
         return Refusal(500, "failed", f"The system failed on this request ({kind}).")
@@ -294,22 +294,26 @@ class ModelService:
 
 def client_gone() -> Refusal:
     """Return the refusal for a client that has disconnected."""
-    return Refusal(499, "cancelled", "The client went away; no new call was made.")
+    return Refusal(499, "cancelled", "The client disconnected; no new call was made.")
 
 
 def stopping() -> Refusal:
     """Return the refusal while the server stops."""
-    return Refusal(503, "stopping", "This server is stopping: ask again.", retry_after_s=5)
+    return Refusal(
+        503, "stopping", "This server is stopping. Send the request again later.", retry_after_s=5
+    )
 
 
 def journal_lost() -> Refusal:
     """Return the refusal of a request that cannot be recorded."""
-    sentence = "This server cannot write its journal down, and answers nothing without it."
+    sentence = "This server cannot write its journal, so it cannot answer this request."
     return Refusal(500, "failed", sentence)
 
 
 def _too_late(deadline_s: float) -> Refusal:
-    return Refusal(504, "deadline", f"There was no answer after {deadline_s:g} s (--deadline).")
+    return Refusal(
+        504, "deadline", f"The request had no answer after {deadline_s:g} s (--deadline)."
+    )
 
 
 def _reply(

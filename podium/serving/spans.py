@@ -102,7 +102,9 @@ class _Watched(SpanExporter):
     def lose(self) -> None:
         if not self._noted:
             self._noted = True
-            self._note("The collector of --otlp takes no spans: they are lost (this is said once).")
+            self._note(
+                "The collector of --otlp does not accept spans; they are lost (printed once)."
+            )
 
     def shutdown(self) -> None:
         self._exporter.shutdown()

@@ -41,11 +41,11 @@ def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
     except ValueError:  # invalid address or port
         good = bare = False
     if not good:
-        raise UserError("--otlp is the URL of a collector, as http://localhost:4318.")
+        raise UserError("--otlp needs the URL of a collector, such as http://localhost:4318.")
     try:
         from podium.serving.spans import SpanExport
     except ImportError as error:
-        sentence = "--otlp needs an extra: `pip install 'podium[otlp]'`. All else works without."
+        sentence = "--otlp needs an extra. Run `pip install 'podium[otlp]'`, or leave --otlp out."
         raise UserError(sentence) from error
     # A collector's address is usually given without a path.
     return SpanExport(url.rstrip("/") + "/v1/traces" if bare else url, note)
@@ -112,17 +112,29 @@ class _Metrics:
             return kind(f"podium_{name}", text, labels, registry=self.registry, **options)
 
         self.registry = CollectorRegistry()
-        self.requests = made(Counter, "requests", "Ended.", "system", "dialect", "status")
-        self.in_flight = made(Gauge, "requests_in_flight", "Begun, not ended.", "system")
-        self.calls = made(Counter, "calls", "Calls to models.", "system", "role", "outcome")
-        self.tokens = made(Counter, "tokens", "Where they are known.", "system", "direction")
-        self.dollars = made(Counter, "dollars", "Of requests whose price is known.", "system")
-        self.unpriced = made(Counter, "unpriced_requests", "With no known price.", "system")
-        self.seconds = made(
-            Histogram, "request_seconds", "From first byte to end.", "system", buckets=BUCKETS
+        self.requests = made(
+            Counter, "requests", "Finished requests.", "system", "dialect", "status"
         )
-        self.journal_failures = made(Counter, "journal_failures", "Requests not written down.")
-        self.log_failures = made(Counter, "log_failures", "Lines of the log that were lost.")
+        self.in_flight = made(Gauge, "requests_in_flight", "Requests in flight.", "system")
+        self.calls = made(Counter, "calls", "Calls to models.", "system", "role", "outcome")
+        self.tokens = made(Counter, "tokens", "Tokens, if they are known.", "system", "direction")
+        self.dollars = made(
+            Counter, "dollars", "US dollars of requests whose price is known.", "system"
+        )
+        self.unpriced = made(
+            Counter, "unpriced_requests", "Requests without a known price.", "system"
+        )
+        self.seconds = made(
+            Histogram,
+            "request_seconds",
+            "Seconds from the first byte of a request to its end.",
+            "system",
+            buckets=BUCKETS,
+        )
+        self.journal_failures = made(
+            Counter, "journal_failures", "Requests that the journal could not record."
+        )
+        self.log_failures = made(Counter, "log_failures", "Lost lines of the log.")
         for system in systems:
             self._zero(system)
 

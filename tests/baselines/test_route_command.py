@@ -46,7 +46,7 @@ def test_the_command_prints_a_table_keeps_it_and_keeps_what_was_learnt(
     assert "Learnt from 30 questions" in said
     assert learned.is_file()
     assert main(asked) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_command_prints_a_table_keeps_it_and_keeps_what_was_learnt(
             "30 different questions: name 2 to 30",
             id="folds",
         ),
-        pytest.param(["aime25", "--save", "x.npz"], "name it with --router", id="save"),
+        pytest.param(["aime25", "--save", "x.npz"], "Select it with --router", id="save"),
     ],
 )
 @needs_aime
@@ -80,7 +80,7 @@ def test_one_worker_alone_is_nobody_to_choose_from(
     path = tmp_path / "one.csv"
     path.write_text("sample_id,prompt,eval_name,m,m|total_cost\na,Say 1,x,1,0.1\n")
     assert main(["route", f"routerbench:{path}"]) == 2
-    assert "has one worker, m: nobody to choose from" in capsys.readouterr().err
+    assert "has one worker, m; routing needs two." in capsys.readouterr().err
 
 
 @needs_gpqa

@@ -117,6 +117,8 @@ def test_folds_and_a_seed_named_twice_are_refused(
     named = source(tmp_path)
     for name in ("a", "b"):
         checkpoint(tmp_path / name, named, plan(1))
-    assert "name each seed once" in refused(capsys, asked(named, tmp_path / "a", tmp_path / "b"))
+    assert "Give one checkpoint per seed" in refused(
+        capsys, asked(named, tmp_path / "a", tmp_path / "b")
+    )
     code: Any = main(["route", named, "--split", "folds:3", "--conductor", str(tmp_path / "a")])
-    assert "wants one split" in refused(capsys, code)
+    assert "needs the one split it learnt from" in refused(capsys, code)

@@ -149,7 +149,7 @@ def test_the_command_writes_one_file_and_takes_no_other_option(
     assert "numbers pair: q4 won, q5 won" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     assert main([*words, "--vs", "pair"]) == 2
-    assert "--against takes --out, --site and --gate and nothing else" in capsys.readouterr().err
+    assert "--against accepts only --out, --site and --gate" in capsys.readouterr().err
 
 
 def test_a_foreign_file_is_not_overwritten(runs: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_both_are_trained_evaluated_and_in_one_table(made: tuple[Path, str]) -> 
     page = (folder / "out" / "report" / "ablations.md").read_text()
     assert "Not run: few-shots: there are none." in page
     assert "| single-worker | all | sage 100% |" in page or "| single-worker | all |  |" in page
-    assert said.count("trained already") == 0
+    assert said.count("already trained") == 0
     assert (folder / "out" / "evaluations" / "unablated-seed-0" / "MANIFEST.json").is_file()
 
 
@@ -77,7 +77,7 @@ def test_a_warm_start_that_is_shared_is_the_one_that_would_have_been_made(
     made: tuple[Path, str],
 ) -> None:
     folder, said = made
-    assert "begins with the warm start of unablated-seed-0" in said
+    assert "reuses the identical warm start of unablated-seed-0" in said
     shared = folder / "out" / "runs" / "single-worker-seed-0"
     own = folder / "own"
     single = read_ablations(folder / "file.toml").rows[1]
@@ -94,6 +94,6 @@ def test_the_same_command_again_trains_and_asks_nothing(made: tuple[Path, str]) 
     table = folder / "out" / "report" / "ablations.csv"
     before, metrics = table.read_bytes(), folder / "out" / "runs" / "unablated-seed-0"
     written = (metrics / "metrics.jsonl").stat().st_mtime_ns
-    assert ablated(folder / "file.toml", folder / "out").count("trained already") == 2
+    assert ablated(folder / "file.toml", folder / "out").count("already trained") == 2
     assert (metrics / "metrics.jsonl").stat().st_mtime_ns == written
     assert table.read_bytes() == before

@@ -335,6 +335,6 @@ def test_the_command_says_what_it_wrote(
     assert "queries.md" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["ledger", "export", str(logs), "--out", str(tmp_path), "--format", "html"])
-    assert "`podium report DIR --site D` shows every query" in capsys.readouterr().err
+    assert "use `podium report DIR --site D` for pages" in capsys.readouterr().err
     assert main(["ledger", "export", str(tmp_path / "none"), "--out", str(tmp_path)]) == 2
     assert "There is no" in capsys.readouterr().err

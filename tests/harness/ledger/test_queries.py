@@ -291,7 +291,7 @@ def test_the_command_writes_the_same_query_as_data(
     assert main(words) == 0  # it is ours, and written anew
     path.write_text("{}")
     assert main(words) == 2
-    assert "is no audit's JSON and is not overwritten" in capsys.readouterr().err
+    assert "exists and is not the JSON of an audit" in capsys.readouterr().err
     assert path.read_text() == "{}"
 
 

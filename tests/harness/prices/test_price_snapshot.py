@@ -155,7 +155,7 @@ def test_a_missing_package_is_one_sentence(
         installed(TODAY)
     assert "\n" not in str(caught.value)
     assert main(["prices", "verify"]) == 0
-    assert "Books were read only, nothing was compared with genai-prices" in capsys.readouterr().out
+    assert "The books were only read, not compared with genai-prices" in capsys.readouterr().out
 
 
 def test_the_command_makes_a_book_that_verify_accepts(
@@ -185,7 +185,7 @@ def test_verify_prints_what_differs_and_what_is_malformed(
     assert "0.13" in said
     assert "0.14" in said
     assert "quote it" in " ".join(said.split())
-    assert "3 books, 2 to look at." in said
+    assert "3 books, 2 with differences or errors." in said
 
 
 def test_a_model_that_the_package_forgot_is_a_difference_and_no_crash(

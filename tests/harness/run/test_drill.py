@@ -144,7 +144,7 @@ def test_without_a_terminal_and_without_yes_nobody_is_asked(
             patch.setattr(sys, "stdin", nobody)
             assert main(words) == 2
         assert not server.bill.lines
-    assert "no terminal is here to agree: add --yes." in capsys.readouterr().err
+    assert "there is no terminal to ask. Add --yes." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("typed", "calls"), [("y", 3), ("n", 0), ("", 0)])
@@ -161,8 +161,8 @@ def test_a_terminal_is_shown_the_price_and_asked(
         assert len(server.bill.lines) == calls
     os.close(user)
     said = capsys.readouterr()
-    assert said.err.index("at most $") < said.err.index("Ask them? [y/N]")
-    assert ("nobody was asked" in said.out) == (not calls)
+    assert said.err.index("at most $") < said.err.index("Call these models? [y/N]")
+    assert ("no model was called" in said.out) == (not calls)
 
 
 REFUSED = {

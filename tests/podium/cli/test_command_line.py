@@ -262,8 +262,8 @@ REFUSED = {
         f"{words} {{0}}/file": "{0}/file is not an .eval log. Name one, or the directory of a run."
         for words in ("report", "regrade", "audit", "ledger export --out o", "reprice --book none")
     },
-    "manifest verify {0}/file": "There is no directory {0}/file; name the one that `podium run` wr",
-    "ablate --table --out {0}/no": "There is no folder {0}/no; name the one that `podium ablate` w",
+    "manifest verify {0}/file": "There is no directory {0}/file. Give the one that `podium run` wr",
+    "ablate --table --out {0}/no": "There is no folder {0}/no. Give the one that `podium ablate` w",
     "train --plot {0}/no": "it has no metrics.jsonl; name what `podium train` wrote.",
 }
 """What cannot be read or written, and the sentence. /proc takes no file, from root neither."""
@@ -321,4 +321,4 @@ def test_json_goes_to_standard_output_or_beside_the_text_into_a_file(
     assert said(capsys, f"suites math500 --json {place}") == text
     assert place.read_text() == printed[1].rstrip("\n")
     code, _, err = said(capsys, f"suites math500 --json {place}")
-    assert (code, f"{place} is there already" in err) == (2, True)
+    assert (code, f"{place} already exists" in err) == (2, True)

@@ -59,12 +59,10 @@ def test_a_live_run_says_what_it_costs_and_can_show_and_asks_nobody_without_cons
     assert bill == "This run makes up to 2 calls: at most $0.01, likely unknown (book)."
     points = round(smallest_difference(2, 1))
     assert shows.startswith(
-        f"practice-integer: 2 questions x 1 epoch cannot show less than {points}"
+        f"practice-integer: 2 questions x 1 epoch cannot detect less than {points}"
     )
     assert shows.endswith(" points (podium power); 8 epochs cost at most $0.01.")
-    assert refusal.endswith(
-        "no terminal is here to agree: add --max-usd USD to limit it, or --yes."
-    )
+    assert refusal.endswith("there is no terminal to ask. Add --max-usd USD to limit it, or --yes.")
     assert not (tmp_path / "run").exists()
 
 
@@ -91,7 +89,7 @@ def test_a_terminal_is_asked(
         assert len(server.bill.lines) == calls
     said = capsys.readouterr().err
     assert said.index("at most $") < said.index("Go on? [y/N]")
-    assert ("It was not agreed to, so nobody was asked." in said) == (not calls)
+    assert ("You did not agree, so no model was called." in said) == (not calls)
 
 
 def test_a_resume_within_what_was_agreed_asks_no_more_and_beyond_it_does(tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ def test_a_run_in_python_is_agreed_to_by_an_argument(tmp_path: Path) -> None:
     with serve() as server:
         pool, logs = write_pool(tmp_path, server), tmp_path / "run"
         with pytest.raises(
-            UserError, match=r"pass max_usd=Decimal\(...\) to limit it, or yes=True"
+            UserError, match=r"Pass max_usd=Decimal\(...\) to limit it, or yes=True"
         ):
             podium.run("practice-integer", "single:olive", pool=pool, log_dir=logs, limit=1)
         assert server.bill.lines == []
@@ -184,7 +182,7 @@ def live(tmp_path: Path) -> Path:
         (("train", "practice-cpu", "--set", "pool.name='{0}/live.toml'"), "Its plans make up to "),
         (
             ("ablate", "--file", "{0}/ablations.toml"),
-            "Trainings (each evaluation asks for itself) make up to ",
+            "Trainings (each evaluation asks separately) make up to ",
         ),
     ],
     ids=["train", "ablate"],
@@ -198,7 +196,7 @@ def test_trainings_on_live_workers_are_agreed_to(
     line, refusal = capsys.readouterr().err.splitlines()
     assert bill in line
     assert "at most $" in line
-    assert refusal.endswith("add --max-usd USD to limit it, or --yes.")
+    assert refusal.endswith("Add --max-usd USD to limit it, or --yes.")
     assert not (live / "out").exists()
 
 
@@ -210,8 +208,10 @@ def test_other_machines_are_not_let_in_without_limits_or_consent(
     with typing(None):
         assert main(words) == 2
         said = capsys.readouterr().err
-        assert "Clients of 0.0.0.0 may spend any number of dollars" in said
-        assert "Nothing bounds this, and no terminal is here to agree: add --max-usd USD" in said
+        assert "Clients of 0.0.0.0 can spend without limit" in said
+        assert (
+            "This has no maximum cost, and there is no terminal to ask. Add --max-usd USD" in said
+        )
         assert not (live / "log").exists()
         for more in (["--max-usd", "5"], ["--yes"]):
             assert main([*words, *more]) == 2

@@ -108,9 +108,9 @@ def test_what_is_no_file_is_refused_before_anything_is_read(
     [
         ("/dev/zero", "is not a regular file"),
         ("/dev/full", "is not a regular file"),
-        ("x" * 300, "no place for a file"),
-        ("a\0b", "is no name of a file"),
-        ("\ud800", "is no name of a file"),
+        ("x" * 300, "cannot be a path"),
+        ("a\0b", "is not a valid file name"),
+        ("\ud800", "is not a valid file name"),
     ],
     ids=["zero", "full", "long", "nul", "surrogate"],
 )

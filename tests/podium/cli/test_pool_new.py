@@ -90,15 +90,15 @@ def test_a_terminal_is_asked_and_what_is_wrong_is_asked_again(
     said = capsys.readouterr().err
     for sentence in (
         "Did you mean 'openai'? There is no provider 'opnai'",
-        "A key variable is an environment variable's name, in capitals",
-        "'' is no model's id",
-        "'cheap' is no price: give US dollars per million tokens, IN,OUT",
+        "Give the name of an environment variable, in capitals",
+        "'' is not a model id",
+        "'cheap' is not a price. Give US dollars per million tokens, IN,OUT",
         "The name 'small' is taken",
         "Did you mean 'small'? There is no worker 'smal'",
     ):
         assert sentence in said
     assert KEY not in said
-    assert said.count("Ask them? [y/N]") == 1
+    assert said.count("Call these models? [y/N]") == 1
     assert [worker.name for worker in read_pool("mine.toml").workers] == ["small", "gemini"]
 
 
@@ -135,49 +135,49 @@ def test_a_file_that_is_there_stays_as_it_is(capsys: pytest.CaptureFixture[str])
     Path("mine.toml").write_text("mine")
     assert made("--worker", f"a={GEMINI}", "--no-drill") == 2
     said = capsys.readouterr().err
-    assert said == "podium: mine.toml is there already: name another FILE, none is overwritten.\n"
+    assert said == "podium: mine.toml already exists and is not overwritten. Use another FILE.\n"
     assert Path("mine.toml").read_text() == "mine"
 
 
 A, URL = ("--worker", "a=m", "--no-drill"), ("--base-url", "http://127.0.0.1:9/v1")
 VARIABLE, PRICE = ("--key-variable", "ACME_API_KEY"), ("--price", "1,2")
 REFUSALS: dict[str, tuple[Sequence[str], str]] = {
-    "nothing": ((), "name each model with --worker NAME=MODEL"),
-    "no worker": (URL, "name each model with --worker NAME=MODEL"),
-    "no consent": (("--worker", f"a={GEMINI}"), "to agree: add --yes, or --no-drill."),
-    "no file": (("pool.txt", *A), "pool.txt is no pool file's name"),
+    "nothing": ((), "Add --worker NAME=MODEL for each model"),
+    "no worker": (URL, "Add --worker NAME=MODEL for each model"),
+    "no consent": (("--worker", f"a={GEMINI}"), "no terminal to ask. Add --yes, or --no-drill."),
+    "no file": (("pool.txt", *A), "pool.txt is not a valid pool file name"),
     "a directory": (("dir.toml", *A), "dir.toml is a directory; name another FILE."),
     "no provider": (
         A,
-        "'m' has no provider: write openai/MODEL, ...; for a server of your own add",
+        "'m' has no provider. Write openai/MODEL, ...; for a server of your own add",
     ),
     "a typo": (("--worker", "a=opnai/m", "--no-drill"), "Did you mean 'openai'?"),
     "ours": (("--worker", "a=rehearsal/sage", "--no-drill"), "There is no provider 'rehearsal'"),
     "no model": (("--worker", "a", "--no-drill"), "argument --worker: 'a' is not NAME=MODEL"),
-    "a bad name": (("--worker", "a b=openai/m", "--no-drill"), "'a b' names no worker"),
+    "a bad name": (("--worker", "a b=openai/m", "--no-drill"), "'a b' is not a valid worker name"),
     "a role": (("--worker", "grader=openai/m", "--no-drill"), "The name 'grader' is taken"),
     "twice": ((*A, "--worker", "a=n"), "The name 'a' is taken"),
-    "no price": ((*A, *URL, *VARIABLE), "openai-api/acme/m: add --price a=IN,OUT, in US dollars"),
-    "half a price": ((*A, *URL, *VARIABLE, "--price", "1"), "'1' is no price: give US dollars"),
-    "a price below 0": ((*A, *URL, *VARIABLE, "--price", "a=-1,2"), "'-1,2' is no price"),
-    "a price too many": ((*A, *URL, *VARIABLE, "--price", "1,2,3,4"), "'1,2,3,4' is no price"),
+    "no price": ((*A, *URL, *VARIABLE), "openai-api/acme/m. Add --price a=IN,OUT, in US dollars"),
+    "half a price": ((*A, *URL, *VARIABLE, "--price", "1"), "'1' is not a price. Give US dollars"),
+    "a price below 0": ((*A, *URL, *VARIABLE, "--price", "a=-1,2"), "'-1,2' is not a price"),
+    "a price too many": ((*A, *URL, *VARIABLE, "--price", "1,2,3,4"), "'1,2,3,4' is not a price"),
     "whose price": ((*A, *URL, *VARIABLE, "--price", "b=1,2"), "There is no worker 'b'"),
     "no variable": ((*A, *URL, *PRICE), "--base-url needs --key-variable VARIABLE"),
-    "a key": ((*A, *URL, *PRICE, "--key-variable", KEY), "the key is never asked for."),
+    "a key": ((*A, *URL, *PRICE, "--key-variable", KEY), "Do not give the key itself."),
     "no URL": (
         (*A, "--base-url", "localhost:80", *VARIABLE, *PRICE),
-        "is like http://localhost:8000/v1",
+        "is not a base URL such as http://localhost:8000/v1",
     ),
-    "a query": ((*A, "--base-url", f"http://h/v1?k={KEY}"), "no user, no key and no query."),
-    "a quote": ((*A, *URL, *VARIABLE, *PRICE, "--worker", 'b=m"'), "is no model's id"),
+    "a query": ((*A, "--base-url", f"http://h/v1?k={KEY}"), "Leave user, key and query out."),
+    "a quote": ((*A, *URL, *VARIABLE, *PRICE, "--worker", 'b=m"'), "is not a model id"),
     "a port": (
         (*A, "--base-url", "http://h:x", *VARIABLE, *PRICE),
-        "is like http://localhost:8000/v1",
+        "is not a base URL such as http://localhost:8000/v1",
     ),
-    "a password": ((*A, "--base-url", f"http://a:{KEY}@h/v1"), "no user, no key and no query."),
+    "a password": ((*A, "--base-url", f"http://a:{KEY}@h/v1"), "Leave user, key and query out."),
     "another's key": (
         ("--worker", "a=openai/m", "--no-drill", *VARIABLE, *PRICE),
-        "The key for openai/m is not read from ACME_API_KEY: leave it out",
+        "The key for openai/m is not read from ACME_API_KEY. Leave it out",
     ),
     "no conductor": (
         ("--worker", f"a={GEMINI}", "--no-drill", "--conductor", "b"),
@@ -204,7 +204,7 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_written(
 
 def test_a_terminal_that_ends_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert made(answers=["openai", "\x04"]) == 2
-    assert "The terminal ended before the last answer" in capsys.readouterr().err
+    assert "The input ended before the last answer" in capsys.readouterr().err
     assert not Path("mine.toml").exists()
 
 

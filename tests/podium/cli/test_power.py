@@ -51,7 +51,7 @@ def test_assumptions_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[s
     assert "name one of them" in refused(capsys, "--accuracy", "0.8", "--discordant", "0.1")
     assert "goes with --accuracy" in refused(capsys, "--correlation", "0.5")
     assert "cannot be 20 points apart" in refused(capsys, "--effect", "20")
-    assert "with --from, too" in refused(capsys, "--vs", "single:sage")
+    assert "Add their directory with --from" in refused(capsys, "--vs", "single:sage")
     for words in (["--effect", "0"], ["--epochs", "0"], ["--accuracy", "80"]):
         with pytest.raises(SystemExit):
             main(["power", *words])
@@ -78,7 +78,7 @@ def test_logs_of_several_epochs_tell_both_parts_of_the_variance(
     assert "single:sage against single:clerk" in said(
         capsys, "--from", str(tmp_path), "--vs", "single:clerk"
     )
-    assert "leave the assumptions out" in refused(
+    assert "Leave --discordant, --accuracy, --correlation and --within out" in refused(
         capsys, "--from", str(tmp_path), "--accuracy", "0.5"
     )
 

@@ -68,9 +68,9 @@ MISTAKES = {
     "suties = []": "Did you mean 'suites'? There is no key 'suties'; ",
     'limit = "5"': "limit has a wrong value. Input should be a valid integer.",
     "seed = -1": "seed has a wrong value. '-1' is not a whole number from 0 to 4294967295.",
-    "rpm = { openai = 0 }": "rpm has a wrong value. '0' is no whole number above 0",
+    "rpm = { openai = 0 }": "rpm has a wrong value. '0' is not a whole number above 0",
     "[report]\nvss = 1": "Did you mean 'vs'? There is no key 'vss'; ",
-    "limit = 1": "The run has no --suite. Add it, or a run file that states it.",
+    "limit = 1": "The run has no --suite. Add it, or use a run file that has it.",
 }
 
 

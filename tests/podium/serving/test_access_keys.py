@@ -211,7 +211,7 @@ def test_a_broken_version_is_told_once_and_the_one_before_stays_valid(door: Door
     assert [named(keys, ALICE) for _ in range(3)] == ["alice"] * 3
     (said,) = door.told
     assert "is not valid TOML" in said
-    assert said.endswith("; the keys read before stay valid.")
+    assert said.endswith("; the server keeps the keys that it read before.")
     door.path.unlink()
     assert [named(keys, ALICE) for _ in range(3)] == ["alice"] * 3
     assert len(door.told) == 2
@@ -225,7 +225,7 @@ def test_a_file_that_others_can_write_is_read_with_a_warning(door: Door, mode: i
     door.path.chmod(mode)
     assert named(door.keys(), ALICE) == "alice"
     assert door.told == [
-        f"Others can write {door.path}, and so let themselves in: chmod go-w {door.path}."
+        f"Other users can write {door.path} and add keys. Run chmod go-w {door.path}."
     ]
 
 
@@ -256,11 +256,11 @@ def test_a_new_key_leaves_all_that_was_there_as_it_was(door: Door, end: str) -> 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("alice", table("alice", ALICE), "has a key 'alice' already"),
-        ("a b", "", "is no name of a key"),
-        ("a.b", "", "is no name of a key"),
-        ("a\n", "", "is no name of a key"),
-        ("", "", "is no name of a key"),
+        ("alice", table("alice", ALICE), "already has a key 'alice'"),
+        ("a b", "", "is not a valid key name"),
+        ("a.b", "", "is not a valid key name"),
+        ("a\n", "", "is not a valid key name"),
+        ("", "", "is not a valid key name"),
         ("bob", "[alice\n", "is not valid TOML"),
         ("bob", "[alice]\n", "line 1, field alice.sha256"),
     ],
@@ -294,7 +294,7 @@ def test_of_keys_made_at_once_none_is_lost(tmp_path: Path) -> None:
     found = {name: key for name, key in said.items() if key.startswith("podium-")}
     refused = [one for one in said.values() if one not in found.values()]
     assert found
-    assert all("another key is being made" in one for one in refused)
+    assert all("another process is adding a key" in one for one in refused)
     keys = Keys(path, pytest.fail)
     assert [named(keys, key) for key in found.values()] == [*found]
     assert len(read_keys(path)) == len(found)

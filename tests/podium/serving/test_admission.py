@@ -48,7 +48,7 @@ def test_more_requests_at_once_than_a_key_may_have_are_refused_for_a_second() ->
         for caller, most in ((ALICE, 2), (few, 1), (LOCAL, 2)):
             refusal = refused(admission, caller)
             assert (refusal.status, refusal.kind, refusal.retry_after_s) == (429, "too_many", 1)
-            assert str(refusal).startswith(f"{most} requests of this key are in flight")
+            assert str(refusal).startswith(f"This key has {most} requests in flight")
         assert admission.in_flight == 5
     assert admission.in_flight == 0
     with admission.admit(ALICE, MODEL):

@@ -329,5 +329,5 @@ def test_a_count_that_cannot_be_had_is_refused_and_not_guessed(names: tuple[str,
 
 
 def test_a_count_takes_no_sampling() -> None:
-    with pytest.raises(Refusal, match="`max_tokens` cannot be honoured"):
+    with pytest.raises(Refusal, match="`max_tokens` is not supported"):
         counted("one", "x", max_tokens=3)

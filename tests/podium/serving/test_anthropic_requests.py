@@ -173,7 +173,7 @@ def test_a_schema_that_is_too_deep_is_refused() -> None:
     deep: Json = {}
     for _ in range(800):
         deep = {"properties": {"one": deep}, "type": "object"}
-    with pytest.raises(Refusal, match="no JSON schema"):
+    with pytest.raises(Refusal, match="not a JSON schema"):
         read(tools=[{**WEATHER, "input_schema": deep}])
 
 

@@ -89,18 +89,18 @@ def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Name what is served with --system, and where with --log-dir."),
+        ((), "A server needs a system and a log directory. Add --system and --log-dir."),
         (("--system", "nobody"), "There is no system 'nobody'"),
-        (("--system", "oracle"), "it looks at the answers"),
-        (("--system", "router-knn"), "it has to learn first"),
+        (("--system", "oracle"), "it reads the right answers"),
+        (("--system", "router-knn"), "it must learn first"),
         (("--system", "langgraph"), "langgraph"),
         (("--system", "single:nobody"), "has no worker 'nobody'"),
-        (("--system", "moa-lite", "--host", "0.0.0.0"), "name a --keys file"),
+        (("--system", "moa-lite", "--host", "0.0.0.0"), "Add a --keys file"),
         (("--system", "moa-lite", "--keys", "nothing.toml"), "nothing.toml"),
-        (("--system", "moa-lite", "--learnt", "nowhere"), "nowhere is no run"),
-        (("--system", "moa-lite", "--port", "99999"), "--port must be from 0"),
+        (("--system", "moa-lite", "--learnt", "nowhere"), "nowhere is not a run"),
+        (("--system", "moa-lite", "--port", "99999"), "--port is 0"),
         (("--system", "moa-lite", "--pool", "nobody"), "There is no pool 'nobody'"),
-        (("--new-key", "alice"), "name it with --keys FILE"),
+        (("--new-key", "alice"), "Add --keys FILE"),
         (("--system", "moa-lite", "--max-calls", "0"), "--max-calls"),
         (("--system", "moa-lite", "--deadline", "0"), "--deadline must be above 0"),
         (("--system", "moa-lite", "--otlp", "nowhere"), "--otlp"),
@@ -129,7 +129,7 @@ def test_a_directory_that_holds_a_run_is_not_served_into(
 ) -> None:
     (tmp_path / "experiment.json").write_text("{}")
     assert main(["serve", "--system", "moa-lite", "--log-dir", str(tmp_path)]) == 2
-    assert "holds a run: name another --log-dir" in capsys.readouterr().err
+    assert "holds a run. Use another --log-dir" in capsys.readouterr().err
 
 
 def test_a_port_in_use_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

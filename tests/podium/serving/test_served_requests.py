@@ -272,7 +272,7 @@ def test_a_worker_at_the_address_that_is_served_is_refused_before_anything(tmp_p
         port = free.getsockname()[1]
     pool = elsewhere(tmp_path, f"http://localhost:{port}")
     with (
-        pytest.raises(UserError, match="it would ask itself for ever"),
+        pytest.raises(UserError, match="so that each call would loop"),
         endpoint(tmp_path, "moa-lite", pool=pool, port=port),
     ):
         pass

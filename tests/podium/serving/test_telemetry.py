@@ -353,7 +353,9 @@ def test_the_log_says_in_its_own_form_that_the_collector_is_down() -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:4318", "ftp://host", "http://", "http://h:port"])
 def test_a_url_that_is_none_is_refused_with_one_that_is(url: str) -> None:
-    with pytest.raises(UserError, match=r"--otlp is the URL of a collector, as http://localhost"):
+    with pytest.raises(
+        UserError, match=r"--otlp needs the URL of a collector, such as http://localhost"
+    ):
         spans_to(url, print)
 
 

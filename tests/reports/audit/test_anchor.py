@@ -62,11 +62,11 @@ def test_an_address_is_asked_and_gets_the_query_alone(
     command = ["manifest", "anchor", str(home), "--ca", str(authority.roots), "--authority"]
     with authority.served() as url:
         assert main([*command, url]) == 0
-        assert "the root was there by 20" in capsys.readouterr().out
+        assert "the root existed by 20" in capsys.readouterr().out
         assert main([*command, url]) == 2
     assert "no stamp is ever overwritten" in capsys.readouterr().err
     assert main(["manifest", "verify", str(home), "--ca", str(authority.roots)]) == 0
-    assert "Time: stamped: the root was there by 20" in capsys.readouterr().out
+    assert "Time: stamped: the root existed by 20" in capsys.readouterr().out
 
 
 def test_an_authority_that_gives_no_stamp_is_named_and_nothing_kept(
@@ -149,10 +149,10 @@ def test_a_run_that_goes_on_has_no_stamp_until_it_is_asked_for_again(
     stamped(home, authority)
     journal(home, "single:clerk", calls=1)
     assert main(["manifest", "anchor", str(home), "--request"]) == 2
-    assert "what does not hold is not stamped" in capsys.readouterr().err
+    assert "A manifest that does not match is not stamped" in capsys.readouterr().err
     write_manifest(home)
     assert main(["manifest", "verify", str(home)]) == 1
-    said = "Time: the stamp is not of this manifest's root, but of earlier root 1 of 1."
+    said = "Time: the stamp is for another root than this manifest's: earlier root 1 of 1."
     assert said in capsys.readouterr().out
     assert main(["manifest", "anchor", str(home), "--request"]) == 2
     assert "move it elsewhere" in capsys.readouterr().err
@@ -233,5 +233,5 @@ def test_a_query_takes_no_certificates(
 ) -> None:
     command = ["manifest", "anchor", str(home), "--request", "--ca", str(authority.roots)]
     assert main(command) == 2
-    assert "--ca goes with --reply and --authority" in capsys.readouterr().err
+    assert "--request does not use --ca" in capsys.readouterr().err
     assert not (home / QUERY).exists()

@@ -226,9 +226,9 @@ def test_both_commands_give_verdicts_anew_and_name_the_ones_that_differ(
     for command in (["audit", home], ["manifest", "verify", home]):
         capsys.readouterr()
         assert main([*command, "--regrade"]) == 0
-        assert "given anew and the same" in capsys.readouterr().out
+        assert "graded again with the same result" in capsys.readouterr().out
         assert main([*command, "--box", "bwrap"]) == 2
-        assert "name --regrade, too" in capsys.readouterr().err
+        assert "Add --regrade" in capsys.readouterr().err
         assert main([*command, "--regrade", "--box", "nowhere"]) == 2
         assert "nowhere" in capsys.readouterr().err
 

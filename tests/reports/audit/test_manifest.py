@@ -164,7 +164,7 @@ def test_the_command_fails_where_something_was_changed_or_is_absent(
     assert main(["manifest", "verify", str(home)]) == 1
     said = capsys.readouterr().out
     assert "deleted: " in said
-    assert "what to publish" not in said, "of files that are others nothing is published"
+    assert "Publish this root" not in said, "of files that are others nothing is published"
     (tmp_path / "empty").mkdir()
     assert main(["manifest", "verify", str(tmp_path / "empty")]) == 2
     assert main(["manifest", "write", str(tmp_path / "empty")]) == 2
@@ -179,9 +179,9 @@ def test_the_command_writes_a_manifest_and_names_its_root(
     assert main(["manifest", "write", str(home)]) == 0
     root = read_manifest(home / FILE).root
     written = capsys.readouterr().out
-    assert f"Root: {root}\n  This is what to publish" in written
+    assert f"Root: {root}\n  Publish this root" in written
     assert main(["manifest", "verify", str(home)]) == 0
-    assert f"Root: {root}\n  This is what to publish" in capsys.readouterr().out
+    assert f"Root: {root}\n  Publish this root" in capsys.readouterr().out
 
 
 def test_the_command_names_the_files_that_no_manifest_covers(

@@ -31,7 +31,7 @@ def test_an_audit_replaces_its_own_json_and_no_other_file(
 ) -> None:
     mine = tmp_path / "experiment.json"
     mine.write_text('{"mine": 1}')
-    assert "name another --json" in refused(["audit", str(logs), "--json", str(mine)], capsys)
+    assert "Use another --json" in refused(["audit", str(logs), "--json", str(mine)], capsys)
     assert mine.read_text() == '{"mine": 1}'
     own = tmp_path / "audit.json"
     assert main(["audit", str(logs), "--json", str(own)]) == 0
@@ -47,14 +47,16 @@ def test_an_audit_asks_for_a_file_in_a_folder_that_is_there(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = tmp_path / "none" / "audit.json"
-    assert "name another --json" in refused(["audit", str(logs), "--json", str(nowhere)], capsys)
+    assert "use another --json" in refused(["audit", str(logs), "--json", str(nowhere)], capsys)
     assert "name another --json" in refused(["audit", str(logs), "--json", str(tmp_path)], capsys)
 
 
 def test_an_empty_question_is_refused_and_not_taken_for_an_audit(
     logs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "name a question" in refused(["audit", str(logs), "--query", ""], capsys)
+    assert "Add --query with the id of a question" in refused(
+        ["audit", str(logs), "--query", ""], capsys
+    )
 
 
 def test_a_bill_s_options_without_a_bill_are_refused(

@@ -110,7 +110,7 @@ def test_the_commands_make_a_key_sign_and_verify(
     assert "Authenticity: not signed" in capsys.readouterr().out
     assert main(["manifest", "sign", str(home), "--key", str(key)]) == 0
     assert main(["manifest", "verify", str(home)]) == 0
-    assert "whom you must know" in capsys.readouterr().out
+    assert "check that you know this key" in capsys.readouterr().out
     assert main(["manifest", "verify", str(home), "--public-key", str(public(key))]) == 0
     assert "signed by the key you named" in capsys.readouterr().out
 
@@ -120,7 +120,7 @@ def test_what_does_not_hold_is_not_signed(
 ) -> None:
     journal(home, "single:clerk", calls=1)
     assert main(["manifest", "sign", str(home), "--key", str(key)]) == 2
-    assert "what does not hold is not signed" in capsys.readouterr().err
+    assert "A manifest that does not match is not signed" in capsys.readouterr().err
     (home / FILE).unlink()
     with pytest.raises(UserError, match="podium manifest write"):
         sign(home, key)

@@ -201,7 +201,7 @@ def test_a_training_stands_beside_a_comparison_on_pages_only(
     sit(tmp_path / "logs", "single:sage")
     words = ["report", str(tmp_path / "logs"), str(run), "--out", str(tmp_path / "out")]
     assert main(words) == 2
-    assert "A training stands beside a comparison on pages only" in capsys.readouterr().err
+    assert "Only pages show a training next to a comparison" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert main([*words, "--site", str(tmp_path / "site")]) == 0
     assert "most right" in (tmp_path / "site" / "training.html").read_text()
