@@ -98,7 +98,7 @@ def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on
         (("--system", "moa-lite", "--host", "0.0.0.0"), "Add a --keys file"),
         (("--system", "moa-lite", "--keys", "nothing.toml"), "nothing.toml"),
         (("--system", "moa-lite", "--learnt", "nowhere"), "nowhere is not a run"),
-        (("--system", "moa-lite", "--port", "99999"), "--port is 0"),
+        (("--system", "moa-lite", "--port", "99999"), "--port must be from 0"),
         (("--system", "moa-lite", "--pool", "nobody"), "There is no pool 'nobody'"),
         (("--new-key", "alice"), "Add --keys FILE"),
         (("--system", "moa-lite", "--max-calls", "0"), "--max-calls"),
