@@ -26,7 +26,7 @@ SHOWN: Columns[TableRow] = (
     *narrow_columns("usd_per_query", "reference", "paired_diff", "verdict"),
 )
 BELOW = """
-`rehearsal`: programs of podium's own answered, which says nothing of any real model. `recorded`:
+`rehearsal`: podium's practice programs answered; says nothing about real models. `recorded`:
 replies of real models, replayed. `live`: providers were asked. Dollars are at list price."""
 
 

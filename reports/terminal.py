@@ -20,8 +20,9 @@ from podium.reports.row import IMPOSSIBLE, TableRow
 from podium.reports.stats import equivalence_words
 
 LEGEND = (
-    "diff: points against the reference, question by question; inconclusive: less than so many "
-    "questions can show, or not confirmed by a sign test or for so many comparisons (Holm)"
+    "diff: points against the reference, question by question; inconclusive: below what this "
+    "number of questions can show, or not confirmed by a sign test or by a test adjusted for all "
+    "comparisons (Holm)"
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NO_ANSWER, TOO_LONG = map(narrow_label, ("n_unparsed", "n_too_long"))

@@ -99,7 +99,7 @@ def test_every_term_of_a_statistic_is_explained_once_and_figures_stand_to_the_ri
     lines = text.splitlines()
     heads = next(at for at, line in enumerate(lines) if line.startswith("| system | SE |"))
     assert lines[heads + 1].startswith("| --- | ---: |")
-    assert "inconclusive: less than so many questions can show" in found.text
+    assert "inconclusive: below what this number of questions can show" in found.text
 
 
 def test_systems_that_never_differ_have_nothing_to_detect(
