@@ -99,7 +99,9 @@ def refuse_curve(path: Path) -> None:
 def write_curve(rows: Sequence[TableRow], path: Path) -> None:
     """Draw the charts of rows into a file; UserError if no row can be placed."""
     if not (charts := charts_of(rows)):
-        raise UserError("No row has an accuracy and a price or seconds. Leave --curve out.")
+        raise UserError(
+            "No row has an accuracy together with a price or seconds. Leave --curve out."
+        )
     drawn: Any = figure_of_charts(charts)
     drawn.savefig(path, format="png", dpi=110, metadata={"Software": plot.SOFTWARE})
 

@@ -126,7 +126,7 @@ def read_gate(path: Path) -> tuple[Gate, str]:
     except ValueError as error:
         raise UserError(f"Gate {path} is not valid TOML: {error}. Correct it.") from error
     if not (gate.rule or gate.audit):
-        raise UserError(f"Gate {path} has no rule. Add a [[rule]], or audit = 'clean'.")
+        raise UserError(f"Gate {path} has no rule. Add a [[rule]] or audit = 'clean'.")
     for rule in gate.rule:
         if rule.column is not None and rule.column not in NUMERIC:
             near, every = did_you_mean(rule.column, NUMERIC), "podium report DIR --columns list"
@@ -225,7 +225,7 @@ def _of_column(rule: GateRule, row: TableRow, questions: int) -> tuple[Outcome, 
     """Compare a column's 95 % interval with the limit; without an interval, its measured value."""
     name, stated = rule.column or "", getattr(row, rule.column or "")
     if stated is None:
-        return "cannot be shown", f"{name} is unknown, or nothing that this system has"
+        return "cannot be shown", f"{name} is unknown, or does not apply to this system"
     value, limit = float(stated), rule.limit
     if in_shares := DECLARED[name].unit == "pairs" and 0 < limit < 1:
         value /= row.n_asked if name == "n_graded" else row.n_graded
@@ -250,7 +250,7 @@ def _with_power(outcome: Outcome, questions: int, needed: int | None, *, holds: 
     if outcome != "cannot be shown":
         return text
     if needed is None:
-        return f"{text}; on the limit itself no number of questions shows anything"
+        return f"{text}; the value equals the limit, so no number of questions decides"
     needed, way = max(needed, questions + 1), "holds" if holds else "fails"
     about = render.count(float(f"{needed:.2g}"))
-    return f"{text}; if this stays, about {about} questions would show that it {way}"
+    return f"{text}; if the value stays the same, about {about} questions would show that it {way}"

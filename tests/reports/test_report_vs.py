@@ -60,7 +60,7 @@ def test_one_system_only_cannot_be_compared(
     sit(tmp_path / "logs", "single:sage", exam=EXAM)
     assert main(["report", str(tmp_path / "logs"), "--vs", "single:sage"]) == 2
     said = capsys.readouterr().err
-    assert said == "podium: single:sage is the one system only: there is nothing to compare.\n"
+    assert said == "podium: single:sage is the only system: there is nothing to compare it with.\n"
     text = report(tmp_path).text
     assert "6 questions; one system only: nothing is compared" in text
     assert "single:sage" in text

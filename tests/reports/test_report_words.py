@@ -46,7 +46,7 @@ def test_a_majority_of_fewer_than_three_is_refused(
     sit(tmp_path / "logs", "single:sage", exam=EXAM, epochs=2)
     assert main(["report", str(tmp_path / "logs"), "--maj", str(k)]) == 2
     said = capsys.readouterr().err
-    assert said == f"podium: --maj {k}: a majority takes 3 tries or more.\n"
+    assert said == f"podium: --maj {k} is too small. A majority needs at least 3 tries.\n"
     assert main(["report", str(tmp_path / "logs"), "--maj", "3"]) == 2
     assert "run with --epochs 3.\n" in capsys.readouterr().err
 
@@ -175,9 +175,8 @@ def test_where_all_questions_differ_alike_nothing_is_said_to_be_too_close(tmp_pa
     found = report(tmp_path)
     (better,) = [row for row in found.rows if row.system == "single:clerk"]
     assert (better.verdict, better.paired_low, better.min_detectable) == ("better", None, None)
-    assert "or on all questions alike, so what could be detected is unknown" in found.text.replace(
-        "\n", " "
-    )
+    caption = "the smallest detectable difference is unknown, because each system equals the"
+    assert caption in found.text.replace("\n", " ")
 
 
 def down_at(*numbers: int) -> ReplyFunction:
