@@ -169,7 +169,7 @@ def test_choosing_the_best_single_is_no_row_and_its_spend_is_printed(made: Repor
 
 def test_only_choosing_is_nothing_to_report(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage", purpose="selection")
-    with pytest.raises(UserError, match="only logs of choosing"):
+    with pytest.raises(UserError, match="These logs only choose a system; none evaluates a suite"):
         report(tmp_path)
 
 

@@ -128,7 +128,7 @@ def test_a_half_written_last_line_is_left_out_and_said(tmp_path: Path) -> None:
         file.write('{"step": 13, "workers": {"sage": 1}')
     (found,) = training_runs([run])
     assert found.lines[-1]["step"] == STEPS
-    assert "The last line of run is half written and left out." in found.notes
+    assert "The last line of run is incomplete and is left out." in found.notes
 
 
 def test_a_training_without_its_manifest_says_that_its_label_is_unknown(tmp_path: Path) -> None:
@@ -142,10 +142,12 @@ def test_a_training_without_its_manifest_says_that_its_label_is_unknown(tmp_path
 @pytest.mark.parametrize(
     ("metrics", "said"),
     [
-        pytest.param(None, "it has no metrics.jsonl; name what `podium train` wrote", id="none"),
-        pytest.param("", "has no step yet: its metrics.jsonl has no whole line", id="empty"),
+        pytest.param(
+            None, "it has no metrics.jsonl; name a folder that `podium train` wrote", id="none"
+        ),
+        pytest.param("", "has no step yet: its metrics.jsonl has no complete line", id="empty"),
         pytest.param('{"step": 0', "has no step yet", id="half a line"),
-        pytest.param("spam\n" * 2, "was edited: line 1 is no step of a training", id="no JSON"),
+        pytest.param("spam\n" * 2, "was edited: line 1 is not a training step", id="no JSON"),
         pytest.param('{"step": 0}\n{"step": "1"}\n', "was edited: line 2", id="no step"),
         pytest.param("[" * 99999 + "\n", "was edited: line 1", id="too deep"),
     ],
