@@ -382,7 +382,8 @@ def block_lines(block: BlockSummary) -> Iterator[str]:
     if q := block.cochran:
         p = f"{p_value(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
         yield (
-            f"test whether any systems differ: Cochran's Q = {q.q:.2f}, {q.df} degrees of freedom, p = {p} "
+            f"test whether any systems differ: Cochran's Q = {q.q:.2f}, {q.df} degrees of "
+            f"freedom, p = {p} "
             f"(systems differ on {q.differing} questions)"
         )
     if not (line := block.frontier):

@@ -178,7 +178,8 @@ LEGEND = (
     "vs best: against best-single, which was chosen on the train questions. Verdicts are for "
     "routers, paired by question; better and worse need an interval without 0, at least the "
     "smallest detectable difference, and both a sign test and a p-value adjusted for the number "
-    "of routers (Holm) below 5 %; everything else is inconclusive. gap %: share of the gap from best-single to "
+    "of routers (Holm) below 5 %; everything else is inconclusive. gap %: share of the gap from "
+    "best-single to "
     "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
