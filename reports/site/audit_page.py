@@ -149,8 +149,8 @@ def call_bars(table: Reconciled) -> list[WaterfallBar]:
     by_way = {way: sum(total.calls for name, total in ways if name == way) for way in BILLING}
     intents, escaped, rows = counts["intents"], counts["without journal"], counts["attempts"]
     steps: list[tuple[str, BarKind, int]] = [
-        ("calls written down before they went out", "whole", intents),
-        ("attempts after one that failed", "more", rows - escaped - intents),
+        ("calls recorded before they were sent", "whole", intents),
+        ("attempts after a failed attempt", "more", rows - escaped - intents),
         ("attempts that no journal has", "more", escaped),
         ("attempts in the ledger, a row each", "whole", rows),
         ("refused by the provider: not billed", "less", by_way[REFUSED]),

@@ -140,7 +140,7 @@ def test_the_oracle_router_takes_the_cheapest_right_worker(tmp_path: Path) -> No
     row = derived(found.derived, "oracle-router*")
     assert row.accuracy == pytest.approx(5 / 6)
     assert row.uses_targets
-    assert "nobody right on 1 question," in row.notes
+    assert "no worker is right on 1 question," in row.notes
     assert "of equal ones the cheapest" in row.derived
     usd = {
         system_run.facts.system: [float(one.totals.usd or 0) for one in system_run.attempts]

@@ -90,7 +90,7 @@ def test_a_price_with_tiers_is_said_to_understate(tmp_path: Path) -> None:
     sit(tmp_path / "runs", "solo", steps("sage"), prices=book.as_json())
     (said,) = write_routerarena([tmp_path / "runs"], tmp_path / "out", {})
     assert (said.understated, said.usd) == (4, 2 * said.charged)
-    assert "4 rows cost more than that" in str(said)
+    assert "4 rows cost more than it charges" in str(said)
 
 
 def private(home: Path) -> None:

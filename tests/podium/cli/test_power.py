@@ -48,8 +48,8 @@ def test_epochs_shrink_only_the_noise_within_questions(capsys: pytest.CaptureFix
 
 
 def test_assumptions_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "name one of them" in refused(capsys, "--accuracy", "0.8", "--discordant", "0.1")
-    assert "goes with --accuracy" in refused(capsys, "--correlation", "0.5")
+    assert "Give only one of them" in refused(capsys, "--accuracy", "0.8", "--discordant", "0.1")
+    assert "--correlation needs --accuracy" in refused(capsys, "--correlation", "0.5")
     assert "cannot be 20 points apart" in refused(capsys, "--effect", "20")
     assert "with --from, too" in refused(capsys, "--vs", "single:sage")
     for words in (["--effect", "0"], ["--epochs", "0"], ["--accuracy", "80"]):

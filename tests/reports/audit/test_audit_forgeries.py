@@ -204,7 +204,7 @@ def test_the_book_in_an_older_log_cannot_be_changed(tmp_path: Path) -> None:
         return found
 
     edit_log(old, cheaper)
-    assert "under one digest" in said(audit(tmp_path), "I5")
+    assert "under the same digest" in said(audit(tmp_path), "I5")
 
 
 def test_a_built_in_price_that_podium_does_not_have_is_a_forgery(tmp_path: Path) -> None:
