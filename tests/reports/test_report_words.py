@@ -150,7 +150,7 @@ def test_questions_of_one_contest_taken_together_are_a_check_of_a_router_table()
     assert "(8 clusters), a router's difference has 2.36 to 2.36 times" in words
     alone = replace(shown, clusters=tuple(map(str, range(40))))
     assert route_rows(alone)[1].difference_se_clustered is None
-    assert "taken together" not in route_text(alone)
+    assert "Clustered by" not in route_text(alone)
 
 
 def test_what_holds_for_a_block_is_in_the_json_too(tmp_path: Path, pair: Path) -> None:
