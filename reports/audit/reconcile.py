@@ -136,7 +136,7 @@ class Side:
         """Describe the open calls, which may explain a difference, and their maximum cost."""
         text = f"in flight or timed out: {self.open - self.silent} calls"
         if self.silent:
-            uncounted = f"answered without a count of tokens: {self.silent} calls"
+            uncounted = f"answered without token counts: {self.silent} calls"
             text = uncounted if self.silent == self.open else f"{text}, {uncounted}"
         input_bound, output_bound, usd = self.most.values()
         tokens = "no bound on tokens"
@@ -357,7 +357,7 @@ def _measure(
     low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
     if measure in agreeing and -low - slack <= over <= high + slack:
         crossed = (side.began_here.requests or 0) + (side.ended_here.requests or 0)
-        return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
+        return f"{crossed} calls crossed the end of the bucket; all buckets together agree", True
     sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
     return f"{MEASURES[measure]}: {sides} ({_figure(over, signed=True)})", False
 
@@ -443,7 +443,7 @@ def reconciliation_text(audit: Reconciliation) -> str:
 
 
 HEADING = "Invoice {0.file} ({0.format}), compared by {0.by}, {0.account}."
-CELLS = "Cells: ledger / invoice; one figure where they are equal; - is not said."
+CELLS = "Cells: ledger / invoice; one figure if they are equal; -: not stated."
 
 
 def reconciliation_table(audit: Reconciliation) -> list[tuple[str, ...]]:

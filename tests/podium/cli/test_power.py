@@ -43,7 +43,7 @@ def test_epochs_shrink_only_the_noise_within_questions(capsys: pytest.CaptureFix
     text = said(capsys, *words, "--within", "0.5")
     once, four = map(float, row(text, "100"))
     assert four / once == pytest.approx((0.5 + 0.5 / 4) ** 0.5, abs=0.01)
-    assert "not known" not in text
+    assert "is unknown" not in text
     assert max(map(len, text.splitlines())) <= 120
 
 

@@ -60,7 +60,7 @@ def test_nothing_fails_where_nothing_was_changed(run: Path) -> None:
             "outcome",
             lambda line: {**line, "refused": True, "usd": "0"},
             "I4",
-            "says that it was refused, and the log has a reply",
+            "states that it was refused, and the log has a reply",
             id="billed-call-called-refused",
         ),
         pytest.param(
@@ -121,7 +121,7 @@ def test_a_forged_journal_fails_by_name(
 
 def test_a_journal_that_was_deleted_whole_fails_i4(run: Path) -> None:
     shutil.rmtree(run / "ledger")
-    assert "written down in a journal that is not here" in said(audit(run), "I4")
+    assert "recorded in a journal that is missing" in said(audit(run), "I4")
     assert "I4" in failing(run)
 
 

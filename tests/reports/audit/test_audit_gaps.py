@@ -36,7 +36,7 @@ def test_a_log_that_was_copied_without_its_ledger_says_so_once(tmp_path: Path) -
     (log,) = tmp_path.glob("*.eval")
     assert said(found, "I4").splitlines() == [
         "fail",
-        f"log {log.name}: its calls were written down in a journal that is not here: the `ledger/` "
+        f"log {log.name}: its calls were recorded in a journal that is missing: the `ledger/` "
         "folder belongs to the logs",
     ]
     assert "older than" not in said(found, "I14")
