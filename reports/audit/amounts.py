@@ -55,7 +55,7 @@ UNREADABLE = "calls whose provider's own usage cannot be compared"
 
 
 def token_partition(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A call's parts are the total that its provider reports, and its provider's own counts."""
+    """A call's parts add up to the provider's total and match the provider's own counts."""
     for row in evidence.rows:
         usage = row.usage
         if usage is None:
@@ -149,7 +149,7 @@ OWN: Group = ("", "", False)
 
 
 def run_sums(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
+    """All attempts add up to Inspect's totals of the run; every group left out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     without = SERVED if evidence.is_served else "no log"
     reason = "no log with totals: the run was stopped" if evidence.logs else without
@@ -232,7 +232,7 @@ def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
 
 
 def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Tokens at the embedded book give the dollars that were written down, digit by digit."""
+    """Tokens at the embedded price book give the recorded dollars, digit by digit."""
     faults, stored, gaps = [*_books(evidence), *_journals_books(evidence)], 0, 0
     for row, outcome in _with_outcomes(evidence):
         faults += ((f"call {row.call}", fault) for fault in _parts(row))
@@ -337,7 +337,7 @@ def _parts(row: Call) -> Iterator[str]:
 
 
 def nothing_unpriced(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A call without a price has no dollars, and no sum passes over it."""
+    """A call without a price has no dollars, and no sum counts it as 0."""
     for row, outcome in _with_outcomes(evidence):
         if row.billable == "yes" and row.usd is None:
             check.weak[_why_unpriced(evidence, row)] += 1
@@ -380,7 +380,7 @@ def _cache_fault(evidence: Evidence, row: Call) -> str:
 
 
 def failed_attempts(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A refused attempt costs 0; one without an answer is a range, never a point."""
+    """A refused attempt costs 0; one without an answer costs a range, never one amount."""
     for row in evidence.rows:
         if fault := _failure_fault(row):
             yield f"call {row.call}", fault
@@ -406,7 +406,7 @@ def _failure_fault(row: Call) -> str:
 
 
 def scopes_apart(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """What grading, training and serving cost is in no figure of inference."""
+    """Figures of inference exclude the costs of grading, training and serving."""
     for row in evidence.rows:
         entry = evidence.seen.get(row.event or "")
         if entry is not None and row.scope != SCOPES[entry.event.phase]:

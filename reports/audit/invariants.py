@@ -53,7 +53,7 @@ UNKNOWN = "not comparable: verdicts that no journal has (check them with --regra
 
 
 def grades_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A log's verdicts are those that were written down, or (--regrade) those given anew."""
+    """A log's verdicts are the recorded ones or, with --regrade, those of grading again."""
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.journals:
         check.skipped[SERVED if evidence.is_served else "no journal has its verdicts"] += 1
@@ -224,7 +224,7 @@ def manifest(run: Path, name: str, check: InvariantCheck) -> Faults:
 
 
 def _elsewhere(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """What providers bill is what the ledger says, within the tolerance."""
+    """Providers' bills match the ledger, within the tolerance."""
     # A bill is of an account, not of a system run: reports/audit/audit_report.py compares it.
     check.skipped["no invoice was given (--invoice FILE)"] += 1
     return iter(())

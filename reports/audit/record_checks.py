@@ -218,7 +218,7 @@ OTHERWISE = "requests of an older journal that the log has in other words, by ha
 
 
 def texts_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Requests, replies and answers in a log are those whose digests the journal holds."""
+    """Requests, replies and answers in a log match the digests in the journal."""
     if not evidence.journals:
         check.gaps[evidence.why_no_journal()] += 1
         return
@@ -329,7 +329,7 @@ SLACK = 16
 
 
 def complete(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
+    """Steps are calls, their number fits the manifest, and a conductor's own calls are counted."""
     facts = evidence.facts
     if evidence.is_served:
         yield from _requests(evidence, check)
@@ -411,7 +411,7 @@ def _is_unlike(steps: object, calls: int, *, stopped: bool) -> bool:
 
 
 def plausible(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Counts differ as prompts do, replies have tokens as their texts have, time runs forward."""
+    """Token counts vary with the prompts and fit the replies' texts, and time runs forward."""
     by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:
         if row.input_uncached is not None:

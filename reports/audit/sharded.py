@@ -17,7 +17,7 @@ ONE_PIECE, UNLEASED = "not cut into shards", "its shards had no leases"
 
 
 def shards_as_planned(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Every planned query is in exactly one shard, and every answered one was planned there."""
+    """Every planned query is in exactly one shard, and every answered query was planned there."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if folder is None or parent is None:
@@ -57,7 +57,7 @@ def planned_once(run: Path, check: InvariantCheck) -> Faults:
 
 
 def spent_as_leased(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """No shard has spent more than it was granted, nor have grants passed `--max-usd`."""
+    """No shard spent more than its leases granted, and the grants stayed within `--max-usd`."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if parent is None or not (parent / lease.FILE).is_file():
