@@ -44,7 +44,7 @@ from podium.reports.site.pages import query_address
 
 MOST = 200
 """Maximum faults per invariant on a page; the audit's JSON has all of them."""
-WITHHELD = "not shown, for texts of this suite may not be published; `podium audit` shows it"
+WITHHELD = "not shown, because texts of this suite may not be published; `podium audit` shows it"
 ONE = Decimal(1)
 ORDER = ("fail", "weak", "pass", "not applicable")
 SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
@@ -182,7 +182,7 @@ def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[Waterfall
     label = "at the price book" + (", at least" if figures["total"] is None else "")
     steps.append((label, figures["low"], "whole", dollars.usd))
     if dollars.unknown:
-        label = f"at most, as {pluralise(dollars.unknown, 'attempt')} may have been billed"
+        label = f"at most, because {pluralise(dollars.unknown, 'attempt')} may have been billed"
         bounded = dollars.high - dollars.usd if dollars.paid.high is not None else ZERO
         steps.append((label, figures["high"] or "nothing bounds it", "range", bounded))
     return _bars(steps)

@@ -47,7 +47,7 @@ def test_every_figure_of_the_page_is_that_of_metrics(tmp_path: Path) -> None:
         ]
         for step, one in expected
     ]  # fmt: skip
-    _, *steps = tables["Plans that were drawn to learn from"]
+    _, *steps = tables["Plans that were sampled for training"]
     assert [row[-1] for row in steps] == [count(one["tokens"], 1) for one in lines[1:]]
     heads, *asked = tables["Share of the steps of held-out plans by worker, %"]
     assert heads[2:] == ["abacus", "sage"]
@@ -118,7 +118,7 @@ def test_figures_that_are_none_are_unknown(tmp_path: Path) -> None:
     text = "".join(json.dumps(one) + "\n" for one in (line(0, 0), odd))
     huge = '{"step": 2, "reward": 1e999, "steps": NaN, "calls": ' + "9" * 400 + "}\n"
     (run / "metrics.jsonl").write_text(text + huge)
-    _, *steps = tables_of(run)["Plans that were drawn to learn from"]
+    _, *steps = tables_of(run)["Plans that were sampled for training"]
     assert steps == [["run", "1", *["-"] * 6], ["run", "2", *["-"] * 6]]
 
 
