@@ -93,7 +93,7 @@ def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]
 def refuse_curve(path: Path) -> None:
     """Raise UserError for a file that is no PNG, or that podium did not draw."""
     if path.suffix != ".png" or not plot.may_replace(path):
-        raise UserError(f"{path} is no PNG of podium's. Name another --curve FILE.png.")
+        raise UserError(f"{path} is not a PNG that podium wrote. Name another --curve FILE.png.")
 
 
 def write_curve(rows: Sequence[TableRow], path: Path) -> None:

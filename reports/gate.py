@@ -36,8 +36,8 @@ INTERVALS = {"accuracy": "ci", "usd_per_query": "usd", "paired_diff": "paired"}
 """Column -> the prefix of the columns of its 95 % interval."""
 SURE = 1 - stats.LEVEL
 FORM = (
-    "A rule states system, perhaps suite, and either not_worse_than and points, or column and one "
-    "of at_most and at_least, numbers in the column's unit"
+    "A rule has system, optionally suite, and either not_worse_than and points, or column and one "
+    "of at_most and at_least; numbers are in the column's unit"
 )
 
 
@@ -58,7 +58,7 @@ class GateRule(BaseModel):
         limits = [self.at_most, self.at_least].count(None)
         missing = [self.not_worse_than, self.points].count(None)
         if (self.column is None, limits, missing) not in ((True, 2, 0), (False, 1, 2)):
-            raise ValueError("Something is missing, or there is too much")
+            raise ValueError("Keys are missing, or there are too many")
         if self.system == self.not_worse_than:
             raise ValueError(f"For a system in two runs, say not_worse_than = '{ITSELF}'")
         return self
@@ -130,7 +130,7 @@ def read_gate(path: Path) -> tuple[Gate, str]:
     for rule in gate.rule:
         if rule.column is not None and rule.column not in NUMERIC:
             near, every = did_you_mean(rule.column, NUMERIC), "podium report DIR --columns list"
-            message = f"There is no column of numbers {rule.column!r} for gate {path}"
+            message = f"There is no numeric column {rule.column!r} for gate {path}"
             raise UserError(f"{near}{message}; `{every}` prints all.")
     return gate, sha256(content).hexdigest()
 

@@ -89,7 +89,7 @@ def read_run(folder: Path) -> list[dict[str, Any]]:
     path = folder / METRICS
     if not path.is_file():
         problem = f"it has no {METRICS}; name a folder that `podium train` wrote"
-        raise UserError(f"{folder} is no training: {problem}.")
+        raise UserError(f"{folder} is not a training: {problem}.")
     lines: list[dict[str, Any]] = []
     for number, line in enumerate(_whole_lines(path)[0], 1):
         read = _object(line) if line.strip() else {"step": 0}

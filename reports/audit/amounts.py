@@ -331,7 +331,7 @@ def _parts(row: Call) -> Iterator[str]:
         return
     amounts: dict[str, Decimal | None] = {name: getattr(row, name) for name in PARTS}
     if lost := next((name for name, amount in amounts.items() if amount is None), None):
-        yield f"it has a price and no {lost}"
+        yield f"it has a price but no {lost}"
     elif (total := sum((amount or ZERO for amount in amounts.values()), ZERO)) != row.usd:
         yield f"its parts add up to {plain(total)}, not {plain(row.usd)}"
 
@@ -342,7 +342,7 @@ def nothing_unpriced(evidence: Evidence, check: InvariantCheck) -> Faults:
         if row.billable == "yes" and row.usd is None:
             check.weak[_why_unpriced(evidence, row)] += 1
         if row.billable == "yes" and row.input_uncached is None and row.usd is not None:
-            yield f"call {row.call}", "it has a price and no tokens"
+            yield f"call {row.call}", "it has a price but no tokens"
         if outcome and outcome.get("usd") is not None and row.usd is None:
             fault = f"recorded as {outcome['usd']}, and no price book has its price"
             yield f"call {row.call}", fault
@@ -373,7 +373,7 @@ def _cache_fault(evidence: Evidence, row: Call) -> str:
     if logged != "read":
         return "the journal states that it was read from a cache, the log that a provider was asked"
     if row.usd != ZERO or row.billable != "no":
-        return "it was read from a cache, and costs more than 0"
+        return "it was read from a cache, but costs more than 0"
     lost = row.input_uncached is not None and row.usd_list is None
     priced = any(book.price(row.price_ref) for book in evidence.books.values())
     return "it was read from a cache and has no would-be price" if lost and priced else ""
@@ -397,11 +397,11 @@ def failed_attempts(evidence: Evidence, check: InvariantCheck) -> Faults:
 def _failure_fault(row: Call) -> str:
     refused = row.http_status is not None and row.http_status >= 400
     if refused and row.input_uncached is None and row.usd != ZERO:
-        return f"it was refused with status {row.http_status}, and costs {plain(row.usd)}"
+        return f"it was refused with status {row.http_status}, but costs {plain(row.usd)}"
     if row.billable == "unknown" and (row.usd is not None or row.usd_low != ZERO):
         return "it is unknown whether it was billed, and it has a single price instead of a range"
     if row.billable == "no" and row.usd != ZERO:
-        return "it was not billed, and costs more than 0"
+        return "it was not billed, but costs more than 0"
     return ""
 
 
@@ -411,7 +411,7 @@ def scopes_apart(evidence: Evidence, check: InvariantCheck) -> Faults:
         entry = evidence.seen.get(row.event or "")
         if entry is not None and row.scope != SCOPES[entry.event.phase]:
             made_by = MADE_BY[entry.event.phase]
-            yield f"call {row.call}", f"it was made by the {made_by}, and is counted as {row.scope}"
+            yield f"call {row.call}", f"it was made by the {made_by}, but is counted as {row.scope}"
 
 
 MADE_BY = {"solve": "solvers", "score": "scorers", "environment": "task's own models"}

@@ -286,8 +286,9 @@ class Count:
             yield f"{self.resolved} calls in flight were found in the invoice by their id"
         if partly := {span for span, _ in keys if self._reaches_beyond(span)}:
             yield (
-                f"{len(partly)} buckets reach beyond the run's first or last call and are "
-                "compared whole: other traffic of the same account in them shows as a difference"
+                f"{len(partly)} buckets extend beyond the run's first or last call and are "
+                "compared as a whole: other traffic of the same account in them appears as a "
+                "difference"
             )
         if self.bill.requests and self.bill.nameless:
             yield f"{self.bill.nameless} lines without a request id: by bucket and model"
@@ -295,7 +296,7 @@ class Count:
 
 def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> Iterator[str]:
     if row.billable == "no":
-        yield "the ledger says that the provider refused it, the invoice bills it"
+        yield "the ledger states that the provider refused it, but the invoice bills it"
         return
     for name, ours, theirs in (
         ("input tokens", row.input_total, line_amounts(line).input),

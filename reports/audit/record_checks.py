@@ -396,7 +396,7 @@ def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> It
         minimum = 0
     if not minimum <= calls <= maximum and not (stopped and TURN_COUNT in sample.plan):
         promised = format_range((minimum, maximum))
-        yield f"{calls} calls of workers with a reply, and its manifest says {promised}"
+        yield f"{calls} worker calls with a reply, but its manifest states {promised}"
 
 
 UNLIKE = "{} replies of workers in its answer, and {} calls with a reply"

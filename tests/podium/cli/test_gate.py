@@ -123,12 +123,12 @@ def test_a_run_is_held_against_an_earlier_one(
 MISTAKES = {
     "": "has no rule. Add a [[rule]] or audit = 'clean'.",
     "audit = ": "is not valid TOML",
-    "audti = 'clean'": "at audti: Extra inputs are not permitted. A rule states system",
-    PAIR.replace("points = 2\n", ""): "at rule.0: Something is missing",
+    "audti = 'clean'": "at audti: Extra inputs are not permitted. A rule has system",
+    PAIR.replace("points = 2\n", ""): "at rule.0: Keys are missing",
     PAIR: "There is no system 'pair'; on practice-integer the gate may name: ",
     HOLDS.replace("integer", "intger"): "Did you mean 'practice-integer'? There is no suite",
-    FAILS.replace("accuracy", "acuracy"): "Did you mean 'accuracy'? There is no column of numbers",
-    FAILS.replace("accuracy", "notes"): "There is no column of numbers 'notes'",
+    FAILS.replace("accuracy", "acuracy"): "Did you mean 'accuracy'? There is no numeric column",
+    FAILS.replace("accuracy", "notes"): "There is no numeric column 'notes'",
 }
 
 

@@ -349,7 +349,7 @@ def test_a_price_below_0_is_no_price(checkout: Checkout, tmp_path: Path) -> None
     below = {"input_token_price_per_million": -3.0, "output_token_price_per_million": 2.0}
     costs.write_text(json.dumps({**COSTS, SMALL: below}))
     found = audit_predictions(checkout.put([honest(one) for one in range(809)]), costs)
-    assert "small has a price of 0 or less" in next(
+    assert "small has a price that is 0 or less" in next(
         one.said for one in found.faults if one.rule == "price"
     )
     assert found.usd is not None
