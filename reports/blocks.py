@@ -112,7 +112,7 @@ def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> N
     names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
         near, there = did_you_mean(vs, names), ", ".join(names)
-        raise UserError(f"{near}There is no system {vs!r} in these logs; there are: {there}.")
+        raise UserError(f"{near}There is no system {vs!r} in these logs. They have: {there}.")
     if vs is not None and len(evaluated) == 1:
         raise UserError(f"{vs} is the only system: there is nothing to compare it with.")
     if maj is None:

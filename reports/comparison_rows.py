@@ -311,7 +311,9 @@ def _notes_on_money(
     older = [text for text in money["price_evidence"].split("; ") if text.endswith("carried-back")]
     if older:
         roles, day = ", ".join(text.partition(":")[0] for text in older), money["price_book_date"]
-        notes.append(f"prices carried back to {day} (a later price, assumed to have held): {roles}")
+        notes.append(
+            f"prices carried back to {day} (a later price, assumed to be valid then): {roles}"
+        )
     if (seconds := totals.conductor_s) is not None and system_run.facts.label == "live":
         notes.append(f"its conductor ran on the machine of the run, {seconds:.3f} s per query")
     if (gpu := money["usd_gpu_per_query"]) is not None:

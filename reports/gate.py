@@ -60,7 +60,7 @@ class GateRule(BaseModel):
         if (self.column is None, limits, missing) not in ((True, 2, 0), (False, 1, 2)):
             raise ValueError("Keys are missing, or there are too many")
         if self.system == self.not_worse_than:
-            raise ValueError(f"For a system in two runs, say not_worse_than = '{ITSELF}'")
+            raise ValueError(f"For a system in two runs, set not_worse_than = '{ITSELF}'")
         return self
 
     @property
@@ -144,7 +144,7 @@ def gate_checks(gate: Gate, report: Report, baseline: Sequence[SystemRun] | None
     suites, checks = sorted({row.suite for row in report.rows}), list[Check]()
     for rule in gate.rule:
         if rule.suite is not None and rule.suite not in suites:
-            raise no_such("suite", rule.suite, suites, "the gate may name: ")
+            raise no_such("suite", rule.suite, suites, "the gate can name: ")
         if rule.not_worse_than == ITSELF and baseline is None:
             raise UserError(f"A rule on {rule.system} needs an earlier run: add --against DIR.")
         for block in report.shown.pairs:
@@ -158,7 +158,7 @@ def _checks(rule: GateRule, block: Sequence[Pair], base: Sequence[SystemRun]) ->
     names = dict.fromkeys(row.system for row, _ in block)
     for name in (rule.system, whom):
         if name not in (None, ITSELF, *names):
-            raise no_such("system", name, names, f"on {suite} the gate may name: ")
+            raise no_such("system", name, names, f"on {suite} the gate can name: ")
     reference = reference_of([run for _, run in block], whom) if whom in names else None
     for row, run in block:
         if row.system == rule.system or run is reference:

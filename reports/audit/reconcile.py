@@ -291,7 +291,7 @@ class Count:
                 "difference"
             )
         if self.bill.requests and self.bill.nameless:
-            yield f"{self.bill.nameless} lines without a request id: by bucket and model"
+            yield f"{self.bill.nameless} lines without a request id, compared by bucket and model"
 
 
 def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> Iterator[str]:
@@ -333,7 +333,7 @@ def _verdict(
 def _absent(side: Side, agreeing: set[str]) -> Verdict:
     """Return the verdict if the invoice has nothing for calls of the ledger."""
     if side.known.requests == 0:
-        return ("nothing was billed for refused calls and calls in flight",), (), "difference"
+        return ("refused calls and calls in flight were not billed",), (), "difference"
     if "output" in agreeing and side.known.requests == side.began_here.requests:
         text = "all its calls ended in the next bucket; all buckets together agree"
         return (text,), (), "difference"

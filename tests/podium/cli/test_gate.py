@@ -125,7 +125,7 @@ MISTAKES = {
     "audit = ": "is not valid TOML",
     "audti = 'clean'": "at audti: Extra inputs are not permitted. A rule has system",
     PAIR.replace("points = 2\n", ""): "at rule.0: Keys are missing",
-    PAIR: "There is no system 'pair'; on practice-integer the gate may name: ",
+    PAIR: "There is no system 'pair'; on practice-integer the gate can name: ",
     HOLDS.replace("integer", "intger"): "Did you mean 'practice-integer'? There is no suite",
     FAILS.replace("accuracy", "acuracy"): "Did you mean 'accuracy'? There is no numeric column",
     FAILS.replace("accuracy", "notes"): "There is no numeric column 'notes'",
