@@ -200,11 +200,11 @@ SAID: Columns[AblationRow] = (
 )
 ASKED = "Whom it asks"  # the only table that the terminal does not show
 LEGEND = (
-    "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
+    "acc %: all suites together, on the held-out questions that did not select the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
-    "plans that could be read. "
-    "leaked %: plans with a subtask that holds the answer, of those where that can be told. "
-    "Validation questions of generated suites; no eval split was opened."
+    "plans that could be parsed. leaked %: plans with a subtask that contains the answer, of the "
+    "plans for which that can be checked. Validation questions of generated suites; the eval "
+    "split was not used."
 )
 
 

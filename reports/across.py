@@ -29,10 +29,11 @@ from podium.reports.stats import Bounds
 
 TITLE = "Over all suites"
 SAID = (
-    "Mean of the suites' accuracies, each of equal weight; in the 95 % interval the distances to "
-    "the ends of the suites' own intervals are added in squares (Zou and Donner 2008). *USD/query* "
-    "and tokens are means over suites, too; *USD in all* is the list price of all graded queries. "
-    "Who lacks a suite has no mean. `*` looks at targets or was chosen in hindsight."
+    "Mean of the suites' accuracies, each with equal weight; the 95 % interval adds the distances "
+    "to the ends of the suites' own intervals in squares (Zou and Donner 2008). *USD/query* and "
+    "tokens are means over suites, too; *USD in all* is the list price of all graded queries. A "
+    "system without results on a suite has no mean. `*`: looks at targets or was chosen in "
+    "hindsight."
 )
 
 

@@ -103,7 +103,7 @@ def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
     """Compare the logs below some directories with those below another."""
     here_runs, against_runs = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
     if both := _logs(here_runs) & _logs(against_runs):
-        raise UserError(f"{min(both)} is on both sides of --against: name two runs.")
+        raise UserError(f"{min(both)} is on both sides of --against. Name two different runs.")
     return compare_runs(here_runs, against_runs, (", ".join(map(_place, here)), _place(against)))
 
 
@@ -117,7 +117,9 @@ def compare_runs(
     pairs = _matched(here, against)
     rows = [row for pair in pairs if (row := _compared(*pair))]
     if not rows:
-        raise UserError(f"No system was graded on the same question in {names[0]} and {names[1]}.")
+        raise UserError(
+            f"No system was graded on the same question in both {names[0]} and {names[1]}."
+        )
     family = intervals.holm_adjusted([row.difference for row in rows])
     systems = [replace(row, difference=new) for row, new in zip(rows, family, strict=True) if new]
     alone = [_alone(runs, [pair[i] for pair in pairs]) for i, runs in enumerate((here, against))]
@@ -312,7 +314,7 @@ def difference_text(runs: RunDifference) -> str:
         *(_change_text(change, len(runs.systems)) for change in runs.changes),
     ]
     if not runs.changes:
-        sentences.append("nothing that the logs state differs between them")
+        sentences.append("the logs state no difference between them")
     apart = ((runs.here, runs.only_here), (runs.against, runs.only_against))
     below = [f"only in {run}: {_some(names)}" for run, names in apart if names]
     below += [

@@ -97,8 +97,8 @@ def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
             other_value = values.setdefault((facts.suite, facts.split), value)
             if other_value != value:
                 raise UserError(
-                    f"Suite {facts.suite!r} is there with {field} {other_value} and {value} "
-                    f"({system_run.logs[0]}): report the directories apart{way}."
+                    f"Suite {facts.suite!r} has {field} {other_value} in some logs and {value} in "
+                    f"others ({system_run.logs[0]}). Report the directories separately{way}."
                 )
 
 
@@ -106,19 +106,19 @@ def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> N
     vs, maj, margin = options.vs, options.maj, options.equivalence
     if margin is not None and not 0 < margin <= 1:
         raise UserError(
-            f"An equivalence margin of {margin:g}: it is a share above 0 and at most 1, and 0.02 "
-            "is two points."
+            f"The equivalence margin {margin:g} is not valid. Give a share above 0 and at most 1; "
+            "0.02 is two points."
         )
     names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
         near, there = did_you_mean(vs, names), ", ".join(names)
-        raise UserError(f"{near}There is no system {vs!r} in these logs; there are: {there}.")
+        raise UserError(f"{near}There is no system {vs!r} in these logs. They have: {there}.")
     if vs is not None and len(evaluated) == 1:
-        raise UserError(f"{vs} is the one system only: there is nothing to compare.")
+        raise UserError(f"{vs} is the only system: there is nothing to compare it with.")
     if maj is None:
         return
     if maj < FEWEST:
-        raise UserError(f"--maj {maj}: a majority takes {FEWEST} tries or more.")
+        raise UserError(f"--maj {maj} is too small. A majority needs at least {FEWEST} tries.")
     maximum = max((system_run.epochs for system_run in evaluated), default=0)
     if maj > maximum:
         fewer = f", or ask for --maj {maximum} or fewer" if maximum >= FEWEST else ""
@@ -136,9 +136,9 @@ def _refuse_mixed_epochs(group: Sequence[SystemRun]) -> None:
         raise UserError(
             f"Systems on {facts.suite} ({facts.split}, {facts.label}, pool {facts.pool}) were "
             f"asked each question a different number of times: {', '.join(each[:10])}"
-            f"{', ...' if len(each) > 10 else ''}. Where a run raised its epochs and was "
-            f"interrupted, the same command finishes it; else --epochs {counts[0]} compares the "
-            f"first {_first(counts[0])} of all."
+            f"{', ...' if len(each) > 10 else ''}. If a run that raised its epochs was "
+            f"interrupted, finish it with the same command. Otherwise --epochs {counts[0]} "
+            f"compares the first {_first(counts[0])} of all."
         )
 
 
@@ -153,7 +153,7 @@ def _first_epochs(system_run: SystemRun, epochs: int | None) -> SystemRun:
     if not 1 <= epochs <= system_run.epochs:
         raise UserError(
             f"--epochs {epochs}: {system_run.facts.system} on {system_run.facts.suite} has "
-            f"{system_run.epochs}; name a number from 1 to that."
+            f"{system_run.epochs} epochs. Give a number from 1 to {system_run.epochs}."
         )
     attempts = tuple(attempt for attempt in system_run.attempts if attempt.epoch <= epochs)
     n_asked = system_run.asked * epochs // system_run.epochs
@@ -164,7 +164,8 @@ def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
     """Return a row of the first epochs without the figures that are sums over all `epochs`."""
     if row.epochs == epochs:
         return row
-    note = f"the first {_first(row.epochs)} of {epochs}; what was paid is of all, see the spend"
+    which = f"the first {_first(row.epochs)} of {epochs}"
+    note = f"{which}; the dollars paid are those of all epochs, see the spend"
     sums = ("paid_per_query", "paid_low", "paid_high", "gpu_per_query", "scoring_per_query")
     unknown = dict.fromkeys(f"usd_{name}" for name in sums)
     return replace(row, notes="; ".join(filter(None, (row.notes, note))), **unknown)

@@ -89,8 +89,8 @@ def named_columns(names: Sequence[str]) -> Columns[TableRow]:
     for name in names:
         if name not in COLUMNS:
             raise UserError(
-                f"{did_you_mean(name, COLUMNS)}--columns: there is no column {name!r}; `podium "
-                "report DIR --columns list` names all."
+                f"{did_you_mean(name, COLUMNS)}--columns: There is no column {name!r}. `podium "
+                "report DIR --columns list` lists all columns."
             )
     chosen = (DECLARED[name] for name in dict.fromkeys(names) if name != "system")
     return [(f"{col.key} %" if col.unit in PERCENT else col.key, col.cell) for col in chosen]

@@ -268,7 +268,9 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
         reason = min(result.reason for result in system_run.attempts if result.reason)
         notes.append(f"with an unscored epoch: {names} ({reason[:120]})")
     if missing := totals.n_asked - len(system_run.attempts):
-        notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
+        notes.append(
+            f"interrupted: {missing} of {totals.n_asked} (question, epoch) pairs are not asked yet"
+        )
     notes += _notes_on_verdicts(system_run)
     if totals.n_unpriced:
         notes.append(f"{totals.n_unpriced} calls have no price")
@@ -278,7 +280,7 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
     notes += _notes_on_money(system_run, totals, money)
     if totals.n_failed:
         exact = system_run.facts.label != "live" or totals.usd_spent is not None
-        least = f", billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
+        least = f", which may have been billed: paid at least USD {usd(totals.usd_at_least)}"
         notes.append(f"{totals.n_failed} calls failed{'' if exact else least}")
     return notes
 
@@ -309,11 +311,13 @@ def _notes_on_money(
     older = [text for text in money["price_evidence"].split("; ") if text.endswith("carried-back")]
     if older:
         roles, day = ", ".join(text.partition(":")[0] for text in older), money["price_book_date"]
-        notes.append(f"prices carried back to {day} (a later price, assumed to have held): {roles}")
+        notes.append(
+            f"prices carried back to {day} (a later price, assumed to be valid then): {roles}"
+        )
     if (seconds := totals.conductor_s) is not None and system_run.facts.label == "live":
-        notes.append(f"its conductor ran on the machine that asked, {seconds:.3f} s per query")
+        notes.append(f"its conductor ran on the machine of the run, {seconds:.3f} s per query")
     if (gpu := money["usd_gpu_per_query"]) is not None:
-        notes.append(f"on own hardware USD {usd(gpu)} per query, where a price says so")
+        notes.append(f"on own hardware USD {usd(gpu)} per query, for workers with such a price")
     if scoring := money["usd_scoring_per_query"]:
         notes.append(f"grading by models, in no column: USD {usd(scoring)} per query at list price")
     if turned := _turns(system_run.attempts):
@@ -321,7 +325,7 @@ def _notes_on_money(
     if environment := money["usd_environment_per_query"]:
         notes.append(f"the task's own models, in no column: USD {usd(environment)} per query")
     if unknown := totals.paid.unknown:
-        notes.append(f"calls that were sent and never ended: {unknown}, billed or not is unknown")
+        notes.append(f"calls that were sent and never ended: {unknown}, which may have been billed")
     return notes
 
 

@@ -93,13 +93,15 @@ def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]
 def refuse_curve(path: Path) -> None:
     """Raise UserError for a file that is no PNG, or that podium did not draw."""
     if path.suffix != ".png" or not plot.may_replace(path):
-        raise UserError(f"{path} is no PNG of podium's. Name another --curve FILE.png.")
+        raise UserError(f"{path} is not a PNG that podium wrote. Name another --curve FILE.png.")
 
 
 def write_curve(rows: Sequence[TableRow], path: Path) -> None:
     """Draw the charts of rows into a file; UserError if no row can be placed."""
     if not (charts := charts_of(rows)):
-        raise UserError("No row has an accuracy and a price or seconds. Leave --curve out.")
+        raise UserError(
+            "No row has an accuracy together with a price or seconds. Leave --curve out."
+        )
     drawn: Any = figure_of_charts(charts)
     drawn.savefig(path, format="png", dpi=110, metadata={"Software": plot.SOFTWARE})
 

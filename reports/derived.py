@@ -33,8 +33,8 @@ from podium.reports.stats import Cochran, Floats, cochran_q, detectable
 
 ORACLE_ROUTER = "oracle-router*"
 ROUTED = (
-    "each question to the single worker with the highest mean grade; of equal ones the cheapest, "
-    "also where nobody is right"
+    "each question to the single worker with the highest mean grade; of equal workers the "
+    "cheapest, also if none is right"
 )
 KEPT = (
     "suite", "suite_version", "label", "pool", "data_revision", "price_book",
@@ -124,8 +124,8 @@ def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
         system=ORACLE_ROUTER,
         knowledge_cutoff="; ".join(filter(None, (row.knowledge_cutoff for row, _ in singles))),
         derived=f"from {len(singles)} single workers: {ROUTED} (in {unit})",
-        notes=f"uses targets; derived, no call of its own; nobody right on {questions}, "
-        "billed at the cheapest worker",
+        notes=f"uses targets; derived, no call of its own; no worker is right on {questions}, "
+        "which are priced at the cheapest worker",
         usd_per_query=None if np.isnan(usd).any() else Decimal(str(round(float(usd.mean()), 12))),
         tokens_out=None if np.isnan(tokens).any() else float(tokens.mean()),
         **dict.fromkeys(("calls", "steps", "depth"), 1.0),
@@ -252,15 +252,15 @@ class BlockSummary:
             reason = "no question was graded for the reference and for another"
         if any(row.n_paired for row in self.rows):
             return (
-                f"{questions}: nobody differs from the reference, or on all questions alike, "
-                "so what could be detected is unknown"
+                f"{questions}: the smallest detectable difference is unknown, because each system "
+                "equals the reference or differs by the same amount on all questions"
             )
         if not self.questions:
             return f"{questions}; {reason}: nothing is compared"
         usual = points(detectable(USUAL, self.questions))[1:]
         return (
-            f"{questions}; {reason}: nothing is compared (two that differ on 10 % of them would "
-            f"need {usual} points between them)"
+            f"{questions}; {reason}: nothing is compared (two systems that differ on 10 % of the "
+            f"questions would need a difference of {usual} points)"
         )
 
 

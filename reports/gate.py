@@ -36,8 +36,8 @@ INTERVALS = {"accuracy": "ci", "usd_per_query": "usd", "paired_diff": "paired"}
 """Column -> the prefix of the columns of its 95 % interval."""
 SURE = 1 - stats.LEVEL
 FORM = (
-    "A rule states system, perhaps suite, and either not_worse_than and points, or column and one "
-    "of at_most and at_least, numbers in the column's unit"
+    "A rule has system, optionally suite, and either not_worse_than and points, or column and one "
+    "of at_most and at_least; numbers are in the column's unit"
 )
 
 
@@ -58,9 +58,9 @@ class GateRule(BaseModel):
         limits = [self.at_most, self.at_least].count(None)
         missing = [self.not_worse_than, self.points].count(None)
         if (self.column is None, limits, missing) not in ((True, 2, 0), (False, 1, 2)):
-            raise ValueError("Something is missing, or there is too much")
+            raise ValueError("Keys are missing, or there are too many")
         if self.system == self.not_worse_than:
-            raise ValueError(f"For a system in two runs, say not_worse_than = '{ITSELF}'")
+            raise ValueError(f"For a system in two runs, set not_worse_than = '{ITSELF}'")
         return self
 
     @property
@@ -126,11 +126,11 @@ def read_gate(path: Path) -> tuple[Gate, str]:
     except ValueError as error:
         raise UserError(f"Gate {path} is not valid TOML: {error}. Correct it.") from error
     if not (gate.rule or gate.audit):
-        raise UserError(f"Gate {path} has no rule. Add a [[rule]], or audit = 'clean'.")
+        raise UserError(f"Gate {path} has no rule. Add a [[rule]] or audit = 'clean'.")
     for rule in gate.rule:
         if rule.column is not None and rule.column not in NUMERIC:
             near, every = did_you_mean(rule.column, NUMERIC), "podium report DIR --columns list"
-            message = f"There is no column of numbers {rule.column!r} for gate {path}"
+            message = f"There is no numeric column {rule.column!r} for gate {path}"
             raise UserError(f"{near}{message}; `{every}` prints all.")
     return gate, sha256(content).hexdigest()
 
@@ -144,7 +144,7 @@ def gate_checks(gate: Gate, report: Report, baseline: Sequence[SystemRun] | None
     suites, checks = sorted({row.suite for row in report.rows}), list[Check]()
     for rule in gate.rule:
         if rule.suite is not None and rule.suite not in suites:
-            raise no_such("suite", rule.suite, suites, "the gate may name: ")
+            raise no_such("suite", rule.suite, suites, "the gate can name: ")
         if rule.not_worse_than == ITSELF and baseline is None:
             raise UserError(f"A rule on {rule.system} needs an earlier run: add --against DIR.")
         for block in report.shown.pairs:
@@ -158,7 +158,7 @@ def _checks(rule: GateRule, block: Sequence[Pair], base: Sequence[SystemRun]) ->
     names = dict.fromkeys(row.system for row, _ in block)
     for name in (rule.system, whom):
         if name not in (None, ITSELF, *names):
-            raise no_such("system", name, names, f"on {suite} the gate may name: ")
+            raise no_such("system", name, names, f"on {suite} the gate can name: ")
     reference = reference_of([run for _, run in block], whom) if whom in names else None
     for row, run in block:
         if row.system == rule.system or run is reference:
@@ -225,7 +225,7 @@ def _of_column(rule: GateRule, row: TableRow, questions: int) -> tuple[Outcome, 
     """Compare a column's 95 % interval with the limit; without an interval, its measured value."""
     name, stated = rule.column or "", getattr(row, rule.column or "")
     if stated is None:
-        return "cannot be shown", f"{name} is unknown, or nothing that this system has"
+        return "cannot be shown", f"{name} is unknown, or does not apply to this system"
     value, limit = float(stated), rule.limit
     if in_shares := DECLARED[name].unit == "pairs" and 0 < limit < 1:
         value /= row.n_asked if name == "n_graded" else row.n_graded
@@ -250,7 +250,7 @@ def _with_power(outcome: Outcome, questions: int, needed: int | None, *, holds: 
     if outcome != "cannot be shown":
         return text
     if needed is None:
-        return f"{text}; on the limit itself no number of questions shows anything"
+        return f"{text}; the value equals the limit, so no number of questions decides"
     needed, way = max(needed, questions + 1), "holds" if holds else "fails"
     about = render.count(float(f"{needed:.2g}"))
-    return f"{text}; if this stays, about {about} questions would show that it {way}"
+    return f"{text}; if the value stays the same, about {about} questions would show that it {way}"

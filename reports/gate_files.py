@@ -21,7 +21,9 @@ def refuse_gate_file(path: Path, option: str) -> None:
     refuse_unwritable_file(path, f"{option} FILE{end}")
     foreign = path.is_file() and not path.read_bytes().startswith(begin.encode())
     if foreign or path.suffix != end:
-        raise UserError(f"{path} is no {end} file of a gate. Name another {option} FILE{end}.")
+        raise UserError(
+            f"{path} is not a {end} file that a gate wrote. Name another {option} FILE{end}."
+        )
 
 
 def gate_text(result: GateResult) -> str:

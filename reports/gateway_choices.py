@@ -24,8 +24,8 @@ from podium.reports.intervals import Values, accuracy, accuracy_interval, differ
 from podium.reports.render import figures_table, interval, percent, points, usd, usd_sum
 
 NO_GATEWAY = (
-    "No worker in these logs is a gateway: a pool entry with `not_auditable`, or replies that name "
-    "several models. Run it as --system single:NAME, or leave out --choices."
+    "No worker in these logs is a gateway (a pool entry with `not_auditable`, or replies that "
+    "name several models). Run one as --system single:NAME, or leave out --choices."
 )
 NO_NAME = "no name"
 HEADS = (
@@ -34,8 +34,8 @@ HEADS = (
 )
 RIVALS = ("against", "acc %", "difference to it", "95 % interval", "questions")
 NOT_ALONE = (
-    "not among the workers asked alone, so best-single and the oracle lack it: {}. Run each model "
-    "behind the gateway as a worker of the pool (--system single:NAME)"
+    "not run alone as a worker, so best-single and the oracle do not include it: {}. "
+    "Run each model behind the gateway as a worker of the pool (--system single:NAME)"
 )
 
 

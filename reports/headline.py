@@ -59,10 +59,10 @@ def why_inconclusive(row: TableRow) -> str:
         return ""
     low, high = row.paired_low, row.paired_high
     reasons = {
-        "no question tells it from the reference": not row.n_better + row.n_worse,
-        "the 95 % interval holds 0": low is not None and high is not None and low <= 0 <= high,
+        "all grades equal the reference's": not row.n_better + row.n_worse,
+        "the 95 % interval includes 0": low is not None and high is not None and low <= 0 <= high,
         "the sign test's p is 0.05 or more": stats.mcnemar(row.n_better, row.n_worse) >= ALPHA,
         "Holm's p is 0.05 or more": row.p_holm is not None and row.p_holm >= ALPHA,
-        "the difference is below what a single comparison can show": True,
+        "the difference is smaller than a single comparison can show": True,
     }
     return next(reason for reason, holds in reasons.items() if holds)

@@ -26,7 +26,7 @@ SHOWN: Columns[TableRow] = (
     *narrow_columns("usd_per_query", "reference", "paired_diff", "verdict"),
 )
 BELOW = """
-`rehearsal`: programs of podium's own answered, which says nothing of any real model. `recorded`:
+`rehearsal`: podium's practice programs answered; says nothing about real models. `recorded`:
 replies of real models, replayed. `live`: providers were asked. Dollars are at list price."""
 
 
@@ -36,8 +36,8 @@ def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
     matches = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
     if not matches:
         raise UserError(
-            f"In these runs no system is the checkpoint with the digest {sha256[:16]}: name runs "
-            "in which it conducted, or the checkpoint that conducted in them."
+            f"No system in these runs used the checkpoint with the digest {sha256[:16]}. Name "
+            "runs that used it, or the checkpoint that these runs used."
         )
     for pair in matches:
         refuse_unfinished(*pair)

@@ -60,7 +60,7 @@ def learning_costs(block: Sequence[Pair], selections: Sequence[SystemRun]) -> li
     if not any(learnt for _, learnt in learners):
         return []
     base = next((pair for pair in learners if pair[0].verdict == REFERENCE), None)
-    ref = base and (base[0], base[1] or _Learnt(Decimal(0), "nothing: named beforehand"))
+    ref = base and (base[0], base[1] or _Learnt(Decimal(0), "nothing: chosen before the run"))
     peers = [(row, learnt) for row, learnt in learners if learnt and not (base and row is base[0])]
     return [_cost(row, learnt, ref) for row, learnt in ([ref] if ref else []) + peers]
 
@@ -105,7 +105,7 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
     tried = _tried(system_run, selections, noted[0] if noted else [facts.suite])
     alone = [run for run in tried if run.facts.system.startswith(SINGLE)]
     if "learned" in facts.args and not noted:
-        return _Learnt(None, "learnt before this run: no log here tells its dollars")
+        return _Learnt(None, "learnt before this run: no log here states its dollars")
     if "learned" in facts.args:
         same = [run for run in tried if run.facts.system == facts.system]
         return _both(_summed(same or alone, "worker calls on train questions"), trained)
@@ -119,7 +119,7 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
 
 def _summed(tried: Sequence[SystemRun], source: str) -> _Learnt:
     if not tried:
-        return _Learnt(None, f"{source}: their logs are not here")
+        return _Learnt(None, f"{source}: logs not found")
     calls = total(tally for run in tried for tally in run.spend.values())
     suites = ", ".join(sorted({run.facts.suite for run in tried}))
     text = f"{source} of {suites} ({calls.calls:,} calls)"
@@ -174,7 +174,7 @@ def _training(args: Mapping[str, object], book: str) -> _Learnt | None:
         return None
     training = trainings().get(str(args.get("checkpoint_sha256", args.get("sha256"))))
     if training is None:
-        return _Learnt(None, f"training of {args['checkpoint']}: no log here tells its dollars")
+        return _Learnt(None, f"training of {args['checkpoint']}: no log here states its dollars")
     dollars, source = Decimal(training["usd"]), training["what"]
     if dollars and training["price_book_sha256"] != book:
         return _Learnt(None, f"{source}; priced at another price book")
@@ -182,10 +182,10 @@ def _training(args: Mapping[str, object], book: str) -> _Learnt | None:
 
 
 SAID = (
-    "Would-be dollars of all that a system learnt from, every attempt, and its dollars a query "
-    "where so many queries share them. *cheaper from*: the queries from which on it is cheaper in "
-    "all than the reference, whose own learning counts as well. A training counts in full on each "
-    "suite."
+    "Would-be dollars of all calls that a system learnt from, every attempt included, and its "
+    "dollars per query if that number of queries shares them. *cheaper from*: the number of "
+    "queries from which its total is below the reference's, whose own learning counts as well. A "
+    "training counts in full on each suite."
 )
 TABLE: Columns[LearningCost] = (
     ("system", lambda cost: f"`{cost.row.system}`"),

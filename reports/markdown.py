@@ -277,7 +277,7 @@ def row_tables(
 TESTS = (
     "BCa bootstrap over questions (10,000 resamples). `mcnemar`: exact, on single right/wrong "
     "draws; `sign-flip`: a permutation test on questions' means over epochs. Holm's p counts "
-    "all comparisons of the block. *SE by topic* takes questions of a topic together (CR1)."
+    "all comparisons of the block. *SE by topic* clusters questions by topic (CR1)."
 )
 
 
@@ -291,8 +291,9 @@ def _split(row: TableRow) -> str:
 
 
 PLANS = (
-    "Did a conductor learn more than the format? *Given a valid plan*: accuracy of the questions "
-    "whose plan was carried out. Plans differ if they ask others, or if others read them."
+    "Did a conductor learn more than the format? *Given a valid plan*: accuracy on the questions "
+    "whose plan was carried out. Plans differ if they ask different workers or if different "
+    "steps read each other."
 )
 PLAN: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),
@@ -325,17 +326,17 @@ EQUAL: Columns[TableRow] = (
     (label("verdict"), lambda row: row.verdict),
 )
 TRIES = (
-    "Of questions with k graded tries, with 95 % intervals by question. avg@k: the mean of their "
-    "tries; pass@k: that one of k is right; pass^k: that all are."
+    "On questions with k graded tries, with 95 % intervals by question. avg@k: the mean of their "
+    "tries; pass@k: the probability that at least one of k is right; pass^k: that all are."
 )
 TRY: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),
     *full_columns("tries_k", "avg_at_k", "pass_at_k", "pass_all_k"),
 )
 REGRETS = (
-    "The oracle gives each question to the best of these systems. Accuracy: what it gets more, on "
-    "the questions that all were graded on. USD: what a system costs above the cheapest that is as "
-    "good, per question that it got right."
+    "The oracle gives each question to the best of these systems. Accuracy: how much more "
+    "accurate it is, on the questions on which all were graded. USD: how much a system costs "
+    "above the cheapest that is as good, per question that it got right."
 )
 REGRET: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),
@@ -343,10 +344,10 @@ REGRET: Columns[TableRow] = (
     (label("usd_per_query"), lambda row: usd_about(row.regret_usd)),
 )
 COSTS = (
-    "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
+    "Would-be dollars, over questions. *Cost of pass* is E[cost] / P(right), the mean over the "
     "questions that were ever answered right; for the share *never right* it is infinite. "
-    "*USD/right* is all dollars over all right answers. *On the frontier*: how often no other "
-    "system is as good and cheaper when questions are resampled."
+    "*USD/right* is all dollars divided by the number of right answers. *On the frontier*: the "
+    "share of resamples of the questions in which no other system is as good and cheaper."
 )
 COST: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),
@@ -381,8 +382,9 @@ def block_lines(block: BlockSummary) -> Iterator[str]:
     if q := block.cochran:
         p = f"{p_value(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
         yield (
-            f"do any differ? Cochran's Q = {q.q:.2f}, {q.df} degrees of freedom, p = {p} "
-            f"({q.differing} questions tell systems apart)"
+            f"test whether any systems differ: Cochran's Q = {q.q:.2f}, {q.df} degrees of "
+            f"freedom, p = {p} "
+            f"(systems differ on {q.differing} questions)"
         )
     if not (line := block.frontier):
         return
@@ -400,14 +402,14 @@ def block_lines(block: BlockSummary) -> Iterator[str]:
         )
     if line.passed and line.passed.mean is not None:
         yield (
-            f"each question by the system that answers it most cheaply (a bound): cost of pass USD "
+            f"each question answered by its cheapest system (a bound): cost of pass USD "
             f"{usd_about(line.passed.mean)}, never right {percent(line.passed.infinite)} %"
         )
 
 
 DERIVED = (
-    "Made from the logs above without a call; `oracle-router*` knows the answers and is a "
-    "bound. They change no verdict of the other rows."
+    "Computed from the logs above without a call; `oracle-router*` knows the answers and is a "
+    "bound. These rows change no verdict of the other rows."
 )
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("row", lambda row: f"`{row.system}` ({row.label}, pool {row.pool})"),

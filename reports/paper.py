@@ -37,7 +37,7 @@ FIGURES: Columns[TableRow] = (
 LABELS = {
     "live": "live: a provider was asked and paid",
     "recorded": "recorded: replies of real models, replayed",
-    "rehearsal": "rehearsal: programs of podium's own answered; says nothing of any real model",
+    "rehearsal": "rehearsal: podium's practice programs answered; says nothing about real models",
     "inspect": "inspect: a model under plain `inspect eval`, without podium's records",
 }
 FLOATS = 40  # rows of a table that floats; a longer one breaks over pages

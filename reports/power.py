@@ -28,9 +28,9 @@ def assumed_variance(
 ) -> Source:
     """Return the assumed variance; UserError for assumptions that exclude each other."""
     if discordant is not None and accuracy is not None:
-        raise UserError("--discordant and --accuracy both set the variance: name one of them.")
+        raise UserError("--discordant and --accuracy both set the variance. Give only one of them.")
     if accuracy is None and correlation is not None:
-        raise UserError("--correlation goes with --accuracy: name that, too.")
+        raise UserError("--correlation needs --accuracy. Give --accuracy, too.")
     if accuracy is not None:
         together = CORRELATION if correlation is None else correlation
         variance = stats.variance_of_accuracies(accuracy, accuracy, together)
@@ -40,13 +40,13 @@ def assumed_variance(
         if share < effect:
             raise UserError(
                 f"Systems that differ on {100 * share:g} % of the questions cannot be "
-                f"{100 * effect:g} points apart: raise --discordant, or lower --effect."
+                f"{100 * effect:g} points apart. Raise --discordant, or lower --effect."
             )
         variance = stats.Variance(share, 0.0)  # one draw cannot tell between from within
         text = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
     if not variance.between:
         raise UserError(
-            f"At {text} two systems never differ: there is nothing to detect. Name an accuracy "
+            f"At {text} two systems never differ: there is nothing to detect. Give an accuracy "
             "between 0 and 1 and a correlation below 1."
         )
     if within is not None:
@@ -62,8 +62,8 @@ def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[Source]:
     sources = [source for group in groups for source in _measured([run for run, _ in group], vs)]
     if not sources:
         raise UserError(
-            "These logs hold no two systems that were graded on the same questions, one of them "
-            "a reference: name one with --vs, or leave --from out."
+            "These logs have no reference and second system that were graded on the same "
+            "questions. Name a reference with --vs, or leave out --from."
         )
     return sources
 
@@ -101,9 +101,11 @@ def power_text(
     """Return the detectable differences per number of questions (None: usual ones) and epochs."""
     text, once, measured = source
     if not once.between + once.within:
-        return f"{text}\nno question tells the two apart: nothing follows for other numbers"
+        equal = "the two have equal grades on every question"
+        return f"{text}\n{equal}, so nothing follows for other numbers of questions"
     spread = f"variance of a difference: {once.between:.4f} between questions"
-    spread += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
+    unknown = "; the variance within questions is unknown and taken as 0"
+    spread += f", {once.within:.4f} within" if once.within else unknown
     heads = [f"{k} epoch{'' if k == 1 else 's'}" for k in epochs]
     rows = [
         (name, *(f"{100 * stats.detectable(once.at(k), n):.1f}" for k in epochs))
@@ -119,8 +121,8 @@ def power_text(
     lines += aligned(needed)
     if not once.within and max(epochs) > 1:
         lines.append(
-            "How much epochs help is not known here: logs of two or more epochs (--from) say it, "
-            "or --within."
+            "The effect of more epochs is unknown. Give logs with two or more epochs (--from), or "
+            "--within."
         )
     return "\n".join(lines)
 
@@ -150,7 +152,7 @@ def saturation(accuracies: Sequence[float], questions: int) -> str:
         return f"{reached}: no better system can be shown"
     smallest = min(100.0, 100 * stats.detectable(variance.at(1), questions))
     return (
-        f"{reached}: there they show a difference of {smallest:.1f} points, not less "
+        f"{reached}: the smallest difference that they show there is {smallest:.1f} points "
         f"(podium power --accuracy {best:.3f} --questions {questions})"
     )
 

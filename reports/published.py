@@ -11,15 +11,15 @@ from podium.reports.render import UNKNOWN, fitted, footnoted, left_out, numbered
 
 TITLE = "Published, other harness"
 TEXT = (
-    "From papers (source and table), as printed: other prompts, limits, prices and draws than the "
-    "tables above. No comparison and no verdict takes them in."
+    "From papers (source and table), as printed: their prompts, limits, prices and draws differ "
+    "from those of the tables above. No comparison or verdict uses them."
 )
 AVERAGE = "average"
 AVERAGE_TITLE = "Means over several suites, published, other harness"
 AVERAGE_TEXT = (
     "From papers (source and table), as printed: means over math500, mmlu, rlpr and livecodebench. "
-    "*tokens out* are workers' output tokens alone: like our *worker out*, without input tokens; "
-    "whether a conductor's own are in them is not said. No comparison and no verdict takes them in."
+    "*tokens out* are workers' output tokens alone, like our *worker out*; the papers do not "
+    "state whether they include a conductor's own tokens. No comparison or verdict uses them."
 )
 
 
@@ -84,7 +84,7 @@ def published_text(suites: Sequence[str]) -> str:
     blocks = [_block(text, rows) for text, rows in sections if rows]
     blocks.append(_block(f"{AVERAGE_TITLE}. {AVERAGE_TEXT}", averages()))
     if lacking:
-        blocks.append("\n".join(wrapped(f"Nobody published figures of {lacking}.")))
+        blocks.append("\n".join(wrapped(f"No published figures are known for {lacking}.")))
     return "\n\n".join(blocks)
 
 

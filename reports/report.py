@@ -116,9 +116,7 @@ def report_of(
     result = compare(system_runs, options)
     rows = result.rows
     if not rows:
-        raise UserError(
-            "There are only logs of choosing a system, none of a suite; finish the run."
-        )
+        raise UserError("These logs only choose a system; none evaluates a suite. Finish the run.")
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     choices = tuple(gateway_choices(result.pairs, dirs)) if options.choices else ()
     page = (markdown(result, system_runs, skipped, chosen), *(table.markdown for table in choices))
@@ -238,12 +236,13 @@ def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
     """Raise UserError for a run that has unasked questions or no graded one."""
     if remaining := system_run.asked - len(system_run.attempts):
         raise UserError(
-            f"{row.system} has {remaining} of {system_run.asked} questions of {row.suite} left to "
-            "ask: the same `podium run` finishes them."
+            f"{row.system} has not been asked {remaining} of {system_run.asked} questions of "
+            f"{row.suite}. Finish them with the same `podium run`."
         )
     if row.accuracy is None:
         raise UserError(
-            f"Nothing of {row.suite} by {row.system} was graded: `podium report` says why."
+            f"No answer of {row.system} on {row.suite} was graded. `podium report` prints the "
+            "reason."
         )
 
 
@@ -253,8 +252,8 @@ def figure(*dirs: str | Path) -> Figure:
 
 
 RENAMED = (
-    "latency_s has another name: critical_path_s in runs, elapsed_s in samples; it goes with the "
-    "next release of podium"
+    "latency_s is renamed: use critical_path_s in runs, elapsed_s in samples; the next release of "
+    "podium removes latency_s"
 )
 
 

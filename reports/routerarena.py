@@ -40,7 +40,7 @@ class Submission:
     def __str__(self) -> str:
         """Return a summary of the written files."""
         summary = f"{self.router}: {self.rows:,} rows, USD {self.usd:.6f}; there {self.charged:.6f}"
-        note = f" ({self.understated:,} rows cost more than that)" if self.understated else ""
+        note = f" ({self.understated:,} rows cost more than it charges)" if self.understated else ""
         return f"{summary}{note}"
 
 
@@ -64,7 +64,7 @@ def write_routerarena(
         submission, files = _submission(run, theirs, prices)
         if any(submission.router == earlier.router for earlier in submissions):
             raise UserError(
-                f"{submission.router} stands there twice, with other arguments: name one run."
+                f"{submission.router} occurs twice, with different arguments. Name one run."
             )
         submissions.append(submission)
         contents |= files
@@ -77,21 +77,24 @@ def _refuse(runs: Sequence[Finished]) -> None:
     suites = sorted({row.suite for row, _, _ in runs})
     if len(suites) > 1:
         raise UserError(
-            f"There are runs of {', '.join(suites)}; a file of theirs has one set of questions: "
-            "name the directory of one suite."
+            f"There are runs of several suites ({', '.join(suites)}), and a RouterArena file has "
+            "one set of questions. Name the directory of one suite."
         )
     for row, system_run, _ in runs:
         if not system_run.facts.publishable or system_run.facts.redacted:
-            raise UserError(f"{row.suite} is private, and a row there holds question and answer.")
+            raise UserError(
+                f"{row.suite} is private, and a RouterArena row holds question and "
+                "answer. Export another suite."
+            )
         if row.epochs > 1:
             raise UserError(
-                f"{row.system} was asked each question {row.epochs} times, and a row there is one "
-                "answer: run it with --epochs 1."
+                f"{row.system} was asked each question {row.epochs} times, and a RouterArena row "
+                "is one answer. Run it with --epochs 1."
             )
         if row.n_unpriced:
             raise UserError(
-                f"{row.n_unpriced} calls of {row.system} have no price, and would cost 0 there: "
-                "run it over a pool whose price book has them."
+                f"{row.n_unpriced} calls of {row.system} have no price and would cost 0 there. "
+                "Run it with a pool whose price book has their prices."
             )
 
 
@@ -101,7 +104,7 @@ def _refuse_strange(runs: Sequence[Finished], theirs: Mapping[str, str]) -> None
     if strange := sorted(theirs.keys() - names):
         listed = ", ".join(sorted(map(_bare, models)))
         raise UserError(
-            f"--model names {strange[0]}, which is none of these runs' models: {listed}."
+            f"--model names {strange[0]}, which these runs did not call. Their models: {listed}."
         )
 
 
@@ -145,8 +148,8 @@ def _calls(detail: QueryDetail) -> list[Call]:
     calls = last_attempts(stepped)
     if not calls or any(call.input_total is None or call.output is None for call in calls):
         raise UserError(
-            f"Question {detail.row.question} by {detail.row.system} has no call, or one whose "
-            "tokens nobody counted: `podium audit` names it."
+            f"Question {detail.row.question} by {detail.row.system} has no call, or a call "
+            "without token counts. `podium audit` lists it."
         )
     return calls
 
@@ -163,7 +166,9 @@ def _bare(model: str) -> str:
 
 def _price(price: Price | None, call: Call) -> Price:
     if price is None:
-        raise UserError(f"{call.price_ref} has no price in the run's book: see `podium audit`.")
+        raise UserError(
+            f"{call.price_ref} has no price in the run's price book. See `podium audit`."
+        )
     return price
 
 
@@ -171,8 +176,8 @@ def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
     rates = {rate: float(usd) for rate, usd in zip(RATES, (price.input, price.output), strict=True)}
     if prices.setdefault(name, rates) != rates:
         raise UserError(
-            f"Two models that would be {name} there have different prices: tell them apart with "
-            "--model OURS=THEIRS."
+            f"Two models with different prices would both be named {name} there. Give them "
+            "different names with --model OURS=THEIRS."
         )
 
 

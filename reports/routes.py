@@ -175,10 +175,11 @@ ABOUT = (
     "reference", "hindsight", "oracle", "notes",
 )  # fmt: skip
 LEGEND = (
-    "vs best: against best-single, which was chosen on the questions that teach. Verdicts are for "
-    "routers: paired by question; better and worse need an interval without 0, a difference of at "
-    "least what can be detected, and both a sign test and a p-value adjusted for the number of "
-    "routers (Holm) below 5 %; all else is inconclusive. gap %: of the way from best-single to "
+    "vs best: against best-single, which was chosen on the train questions. Verdicts are for "
+    "routers, paired by question; better and worse need an interval without 0, at least the "
+    "smallest detectable difference, and both a sign test and a p-value adjusted for the number "
+    "of routers (Holm) below 5 %; everything else is inconclusive. gap %: share of the gap from "
+    "best-single to "
     "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
@@ -234,16 +235,17 @@ def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     if effect is None:
         questions = f"{n} question" if n == 1 else f"{n} questions"
         return [
-            f"What {questions} could show is unknown: nobody differs from best-single, or on all "
-            "questions alike."
+            f"The smallest difference that {questions} can show is unknown: each router equals "
+            "best-single or differs by the same amount on all questions."
         ]
     usual, smallest, largest = effect
     span = f", {100 * smallest:.1f} to {100 * largest:.1f} by system" if largest > smallest else ""
     sentence = (
-        f"With {n} questions a difference under {100 * usual:.1f} points cannot be told from "
-        f"chance (80 % power{span})."
+        f"With {n} questions a difference under {100 * usual:.1f} points cannot be distinguished "
+        f"from chance (80 % power{span})."
     )
-    return [sentence, f"{n} questions decide nothing."] if n < DECIDES_NOTHING else [sentence]
+    few = [f"{n} questions are too few for a decision."] if n < DECIDES_NOTHING else []
+    return [sentence, *few]
 
 
 def _about(routing: RouteComparison) -> str:
@@ -265,15 +267,15 @@ def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
         return []
     low, high = map(usd_about, between)
     return [
-        f"AIQ, the mean accuracy that a budget from USD {low} to {high} a query buys (sweep over "
-        f"the willingness to pay, points in route.json): {', '.join(figures)}; single workers "
+        f"AIQ, the mean accuracy that a budget from USD {low} to {high} per query buys (sweep "
+        f"over the willingness to pay, points in route.json): {', '.join(figures)}; single workers "
         f"mixed at random, picked in hindsight, {mixed:.3f}."
     ]
 
 
 def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     row_notes = [f"{row.system}: {row.note}." for row in rows if row.note]
-    costless = [] if _singles_usd(routing) else ["No dollars: some worker's are unknown."]
+    costless = [] if _singles_usd(routing) else ["No dollars: a worker's dollars are unknown."]
     judged = [*_in_hindsight(rows), *_together(routing, rows)]
     return [*judged, *row_notes, *costless, *routing.notes, f"Source: {routing.source}."]
 
@@ -288,10 +290,9 @@ def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     if not ratios:
         return []
     return [
-        f"Questions that came together (one comparison, one subject: {len(set(routing.clusters))} "
-        f"clusters) taken together, a router's difference has {min(ratios):.2f} to "
-        f"{max(ratios):.2f} times the standard error that intervals and verdicts here go by (CR1; "
-        "a check, and too small with few clusters)."
+        f"Clustered by comparison or subject ({len(set(routing.clusters))} clusters), a router's "
+        f"difference has {min(ratios):.2f} to {max(ratios):.2f} times the standard error that "
+        "intervals and verdicts here use (CR1; a check, and too small with few clusters)."
     ]
 
 
@@ -322,7 +323,7 @@ def _frontiers(routing: RouteComparison) -> list[str]:
         for point in frontier:
             paid = "any price" if point.willingness is None else usd_about(point.willingness)
             lines.append((paid, percent(point.score), usd_about(point.usd)))
-        sections += [f"## {name}: what it would pay", render.markdown_table(lines, left=0)]
+        sections += [f"## {name}: by willingness to pay", render.markdown_table(lines, left=0)]
     return sections
 
 

@@ -20,8 +20,9 @@ from podium.reports.row import IMPOSSIBLE, TableRow
 from podium.reports.stats import equivalence_words
 
 LEGEND = (
-    "diff: points against the reference, question by question; inconclusive: less than so many "
-    "questions can show, or not confirmed by a sign test or for so many comparisons (Holm)"
+    "diff: points against the reference, question by question; inconclusive: below what this "
+    "number of questions can show, or not confirmed by a sign test or by a test adjusted for all "
+    "comparisons (Holm)"
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NO_ANSWER, TOO_LONG = map(narrow_label, ("n_unparsed", "n_too_long"))
@@ -109,7 +110,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
         "graded wrong, request longer than the worker's context": [
             f"{row.system} {row.n_too_long}" for row in block if row.n_too_long and TOO_LONG in gone
         ],
-        "invalid plans, graded wrong, with their commonest fault": [
+        "invalid plans, graded wrong, with the most frequent fault": [
             f"{row.system} {share(row.invalid_plan_pct)} ({row.invalid_plan_reason})"
             for row in block
             if row.n_invalid_plans
@@ -154,7 +155,7 @@ def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
     """Return a table of as many groups as fit: the smallest are dropped first."""
     maximum = max(score.n for score in scores)
     if grouping == SUBJECT and maximum < FEWEST:
-        return [f"{grouping}: see table.md, none has more than {maximum} questions"]
+        return [f"{grouping}: see table.md, no group has more than {maximum} questions"]
     largest, beyond = largest_groups(scores, MOST_GROUPS)
     groups, rows = by_group(largest)
     sizes = [max(score.n for score in largest if score.group == group) for group in groups]

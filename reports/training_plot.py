@@ -40,7 +40,7 @@ def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
         formats = f"{', '.join(FORMATS)}; a folder becomes a page"
-        raise UserError(f"{path} is of no format that curves are drawn in: {formats}.")
+        raise UserError(f"Curves cannot be drawn in the format of {path}. Use one of: {formats}.")
     if not may_replace(path):
         raise UserError(f"{path} was not written by podium; name another --to.")
     runs = training_runs(folders)
@@ -113,5 +113,5 @@ def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
     steps = [step for step, _ in step_shares]
     axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)
     axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    axes.set_title(drawable(f"whom {training} asks, on held-out questions"), fontsize=10)
+    axes.set_title(drawable(f"workers that {training} asks, on held-out questions"), fontsize=10)
     axes.set(xlabel="step", ylabel="share of a plan's steps", ylim=(0, 1))

@@ -88,16 +88,22 @@ def read_run(folder: Path) -> list[dict[str, Any]]:
     """Return a run's lines in the order of their steps; UserError if it has none."""
     path = folder / METRICS
     if not path.is_file():
-        problem = f"it has no {METRICS}; name what `podium train` wrote"
-        raise UserError(f"{folder} is no training: {problem}.")
+        problem = f"it has no {METRICS}; name a folder that `podium train` wrote"
+        raise UserError(f"{folder} is not a training: {problem}.")
     lines: list[dict[str, Any]] = []
     for number, line in enumerate(_whole_lines(path)[0], 1):
         read = _object(line) if line.strip() else {"step": 0}
         if type(step := read.get("step")) is not int or not 0 <= step < MOST:
-            raise UserError(f"{path} was edited: line {number} is no step of a training.")
+            raise UserError(
+                f"{path} was edited: line {number} is not a training step. Restore "
+                "the original file."
+            )
         lines += [read] if line.strip() else []
     if not lines:
-        raise UserError(f"{folder} has no step yet: its {METRICS} has no whole line.")
+        raise UserError(
+            f"{folder} has no step yet: its {METRICS} has no complete line. Wait for "
+            "the first step."
+        )
     return sorted(lines, key=lambda line: line["step"])
 
 
@@ -129,15 +135,15 @@ def _training_run(folder: Path, name: str) -> TrainingRun:
     lines = read_run(folder)
     manifest, notes = _manifest(folder), list[str]()
     if not manifest:
-        notes.append(f"{name} has no {MANIFEST} that can be read: its seed and label are unknown.")
+        notes.append(f"{name} has no readable {MANIFEST}: its seed and label are unknown.")
     if _whole_lines(folder / METRICS)[1]:
-        notes.append(f"The last line of {name} is half written and left out.")
+        notes.append(f"The last line of {name} is incomplete and is left out.")
     bill: dict[str, CallSum] = {}
     if has_system_runs(folder):
         rows = (row for files in system_runs_below(folder) for row in rows_of(files))
         bill = sums_by(rows, lambda row: row.role)
     else:
-        notes.append(f"{name} has no ledger here: what its workers were asked is unknown.")
+        notes.append(f"{name} has no ledger here: its worker calls are unknown.")
     if collapsed := collapse([*_validations(lines)]):
         notes.append(f"{name} {COLLAPSE} {collapsed[1]}, from step {collapsed[0]} on.")
     return TrainingRun(

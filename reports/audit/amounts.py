@@ -50,12 +50,12 @@ from podium.reports.audit.evidence import (
 )
 from podium.reports.audit.invoice_total import last_place
 
-UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
+UNBELIEVED = "calls with impossible token counts: unknown, between 0 and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"
 
 
 def token_partition(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A call's parts are the total that its provider reports, and its provider's own counts."""
+    """A call's parts add up to the provider's total and match the provider's own counts."""
     for row in evidence.rows:
         usage = row.usage
         if usage is None:
@@ -149,7 +149,7 @@ OWN: Group = ("", "", False)
 
 
 def run_sums(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
+    """All attempts add up to Inspect's totals of the run; every group left out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     without = SERVED if evidence.is_served else "no log"
     reason = "no log with totals: the run was stopped" if evidence.logs else without
@@ -232,7 +232,7 @@ def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
 
 
 def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Tokens at the embedded book give the dollars that were written down, digit by digit."""
+    """Tokens at the embedded price book give the recorded dollars, digit by digit."""
     faults, stored, gaps = [*_books(evidence), *_journals_books(evidence)], 0, 0
     for row, outcome in _with_outcomes(evidence):
         faults += ((f"call {row.call}", fault) for fault in _parts(row))
@@ -243,9 +243,9 @@ def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
             continue
         stored += 1
         if outcome["usd"] != plain(row.usd):
-            fault = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
+            fault = f"recorded as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
             faults.append((f"call {row.call}", fault))
-    check.weak["calls whose dollars were not written down"] += gaps if stored else 0
+    check.weak["calls whose dollars were not recorded"] += gaps if stored else 0
     compare_dollars(evidence, check)
     if not stored and not faults:
         _no_dollars(evidence, check)
@@ -267,7 +267,7 @@ def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
 
 def _no_dollars(evidence: Evidence, check: InvariantCheck) -> None:
     if not evidence.journals:
-        check.gaps["no journal, so no dollars were written down"] += 1
+        check.gaps["no journal, so no dollars were recorded"] += 1
     elif any(record.outcome for record in evidence.calls.values()):
         check.gaps["the journal has no dollars"] += 1
     else:
@@ -281,11 +281,11 @@ def _books(evidence: Evidence) -> Faults:
         book, complete = book_from_json(log.facts.prices), log.facts.journal is not None
         shipped, used = _shipped(book.name), evidence.books[book.sha256]
         if shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, complete):
-            yield f"book {book.name}", "its rates are not those of the book that it names"
+            yield f"book {book.name}", "its rates differ from those of the price book that it names"
         if book.built_in and book.built_in != BUILT_IN:
             yield f"book {book.name}", "its built-in prices are not podium's"
         if _differ(used, book, complete):
-            fault = f"another log embeds other rates of {book.name} under one digest"
+            fault = f"another log embeds different rates of {book.name} under the same digest"
             yield f"log {log.name}", fault
     digests = evidence.books.keys()
     for journal in evidence.journals:
@@ -331,20 +331,20 @@ def _parts(row: Call) -> Iterator[str]:
         return
     amounts: dict[str, Decimal | None] = {name: getattr(row, name) for name in PARTS}
     if lost := next((name for name, amount in amounts.items() if amount is None), None):
-        yield f"it has a price and no {lost}"
+        yield f"it has a price but no {lost}"
     elif (total := sum((amount or ZERO for amount in amounts.values()), ZERO)) != row.usd:
-        yield f"its parts come to {plain(total)}, not {plain(row.usd)}"
+        yield f"its parts add up to {plain(total)}, not {plain(row.usd)}"
 
 
 def nothing_unpriced(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A call without a price has no dollars, and no sum passes over it."""
+    """A call without a price has no dollars, and no sum counts it as 0."""
     for row, outcome in _with_outcomes(evidence):
         if row.billable == "yes" and row.usd is None:
             check.weak[_why_unpriced(evidence, row)] += 1
         if row.billable == "yes" and row.input_uncached is None and row.usd is not None:
-            yield f"call {row.call}", "it has a price and no tokens"
+            yield f"call {row.call}", "it has a price but no tokens"
         if outcome and outcome.get("usd") is not None and row.usd is None:
-            fault = f"written down as {outcome['usd']}, and no book prices it"
+            fault = f"recorded as {outcome['usd']}, and no price book has its price"
             yield f"call {row.call}", fault
 
 
@@ -368,19 +368,19 @@ def _cache_fault(evidence: Evidence, row: Call) -> str:
     entry = evidence.seen.get(row.event or "")
     logged = row.cache if entry is None else entry.event.cache
     if row.cache != "read":
-        billed = "the log read it from a cache, and the journal bills it"
+        billed = "the log states that it was read from a cache, and the journal bills it"
         return billed if logged == "read" else ""
     if logged != "read":
-        return "the journal says it was read from a cache, and the log that a provider was asked"
+        return "the journal states that it was read from a cache, the log that a provider was asked"
     if row.usd != ZERO or row.billable != "no":
-        return "it was read from a cache, and costs more than 0"
+        return "it was read from a cache, but costs more than 0"
     lost = row.input_uncached is not None and row.usd_list is None
     priced = any(book.price(row.price_ref) for book in evidence.books.values())
-    return "it was read from a cache and lost its would-be price" if lost and priced else ""
+    return "it was read from a cache and has no would-be price" if lost and priced else ""
 
 
 def failed_attempts(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A refused attempt costs 0; one without an answer is a range, never a point."""
+    """A refused attempt costs 0; one without an answer costs a range, never one amount."""
     for row in evidence.rows:
         if fault := _failure_fault(row):
             yield f"call {row.call}", fault
@@ -397,21 +397,21 @@ def failed_attempts(evidence: Evidence, check: InvariantCheck) -> Faults:
 def _failure_fault(row: Call) -> str:
     refused = row.http_status is not None and row.http_status >= 400
     if refused and row.input_uncached is None and row.usd != ZERO:
-        return f"it was refused with status {row.http_status}, and costs {plain(row.usd)}"
+        return f"it was refused with status {row.http_status}, but costs {plain(row.usd)}"
     if row.billable == "unknown" and (row.usd is not None or row.usd_low != ZERO):
-        return "nobody knows whether it was billed, and it has one price"
+        return "it is unknown whether it was billed, and it has a single price instead of a range"
     if row.billable == "no" and row.usd != ZERO:
-        return "it was not billed, and costs more than 0"
+        return "it was not billed, but costs more than 0"
     return ""
 
 
 def scopes_apart(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """What grading, training and serving cost is in no figure of inference."""
+    """Figures of inference exclude the costs of grading, training and serving."""
     for row in evidence.rows:
         entry = evidence.seen.get(row.event or "")
         if entry is not None and row.scope != SCOPES[entry.event.phase]:
             made_by = MADE_BY[entry.event.phase]
-            yield f"call {row.call}", f"it was made by the {made_by}, and is counted as {row.scope}"
+            yield f"call {row.call}", f"it was made by the {made_by}, but is counted as {row.scope}"
 
 
 MADE_BY = {"solve": "solvers", "score": "scorers", "environment": "task's own models"}

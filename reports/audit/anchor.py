@@ -20,7 +20,7 @@ from podium.reports.audit.verify import HEX
 
 Time = Literal["none", "unchecked", "stamped", "other-root", "invalid"]
 LIMIT_S = 60.0
-NO_STAMP = "What the authority answered is no time stamp"
+NO_STAMP = "The authority's reply is not a time stamp"
 NO_OPENSSL = "Time stamps need the program openssl on PATH (Debian: apt-get install openssl)."
 DATED = re.compile(r"^Time stamp: (\w{3} +\d+ [\d:]{8})(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE)
 ADDRESS = re.compile(r"https?://[^/\s]")
@@ -45,7 +45,7 @@ def request(log_dir: Path) -> Path:
     if not query.exists():
         _ask_openssl("-query", "-digest", root, "-sha256", "-cert", "-out", str(query))
     elif not _names(query, root):
-        raise UserError(f"{query} is not for the root of this manifest; move it elsewhere.")
+        raise UserError(f"{query} is not for the root of this manifest. Move it elsewhere.")
     return query
 
 
@@ -70,7 +70,10 @@ def ask(url: str, query: bytes) -> bytes:
     import httpx  # a slow import
 
     if not ADDRESS.match(url):
-        raise UserError(f"{url!r} is no authority's address: name one that begins with https://.")
+        raise UserError(
+            f"{url!r} is not the address of a time-stamp authority. Name one that "
+            "begins with https://."
+        )
     kind = {"content-type": "application/timestamp-query"}
     try:
         with httpx.stream("POST", url, content=query, headers=kind, timeout=LIMIT_S) as answer:
@@ -78,13 +81,18 @@ def ask(url: str, query: bytes) -> bytes:
             for chunk in answer.iter_bytes():
                 reply += chunk
                 if len(reply) > MIB:
-                    raise UserError(f"{url} answers with more than any time stamp: name another.")
+                    raise UserError(
+                        f"{url} sends a reply that is too long for a time stamp. Name "
+                        "another authority."
+                    )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise UserError(
-            f"{url} gave no answer ({first_line(error)}): try again, or another."
+            f"{url} gave no answer ({first_line(error)}). Try again, or name another authority."
         ) from error
     if answer.status_code != 200:
-        raise UserError(f"{url} answers {answer.status_code}: name an authority's address.")
+        raise UserError(
+            f"{url} answers {answer.status_code}. Name the address of a time-stamp authority."
+        )
     return reply
 
 
@@ -114,7 +122,7 @@ def stamp_of(log_dir: Path, authority: Path | None = None) -> Stamped:
 def _unstamped(log_dir: Path) -> str:
     """Return the root of a manifest that has no stamp."""
     if (log_dir / STAMP).exists():
-        advice = "and no stamp is ever overwritten; move it elsewhere to have another"
+        advice = "and stamps are never overwritten; move it elsewhere to get a new one"
         raise UserError(f"{log_dir / STAMP} is there, {advice}.")
     return read_manifest(log_dir / FILE).root
 
@@ -128,9 +136,9 @@ def _verified(file: Path, imprint: tuple[str, str], authority: Path) -> datetime
     """Return a reply's time; UserError if it does not match the request or is not trusted."""
     text = _ask_openssl("-reply", "-in", str(file), "-text", fault=NO_STAMP)
     if refused := REFUSED.search(text):
-        raise UserError(f"The authority refused ({refused[1]}): ask another.")
+        raise UserError(f"The authority refused ({refused[1]}). Ask another one.")
     if not (dated := DATED.search(text)):
-        raise UserError(f"{NO_STAMP}: it names no time.")
+        raise UserError(f"{NO_STAMP}: it contains no time.")
     when = datetime.strptime(" ".join(dated.groups()), "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
     trusted = ("-CAfile", str(authority), "-attime", str(int(when.timestamp())))
     fault = f"The stamp does not hold against {authority}"
@@ -153,5 +161,7 @@ def _ask_openssl(*words: str, fault: str = "openssl could not") -> str:
         reasons = [reason for pattern in WHY for reason in pattern.findall(process.stderr)]
         lines = [line for line in process.stderr.splitlines() if not line.startswith(NOTICE)]
         detail = f" ({reason})" if (reason := next(iter([*reasons, *lines]), "")) else ""
-        raise UserError(f"{fault}{detail}; name what the authority publishes, or ask it again.")
+        raise UserError(
+            f"{fault}{detail}. Name the certificate that the authority publishes, or ask it again."
+        )
     return process.stdout

@@ -359,24 +359,24 @@ SHOWN = 10
 
 
 COUNTS = (
-    ("intents", "calls written down before they went out (journals)"),
-    ("outcomes", "calls written down when they had ended (journals)"),
+    ("intents", "calls recorded before they were sent (journals)"),
+    ("outcomes", "calls recorded after they had ended (journals)"),
     ("in flight", "calls in flight when their process ended"),
-    ("untold", "calls that ended, and how was not written down (the log may know)"),
+    ("untold", "calls that ended without a record of the outcome (the log may have it)"),
     ("attempts", "attempts in the ledger, one row each"),
-    ("retries", "of them repeated after one that failed"),
+    ("retries", "of them repeated after a failed attempt"),
     ("failed", "of them failed"),
     ("refused", "of them refused by the provider: not billed"),
-    ("unknown", "of them without an answer or a count that can be: billed within a range"),
+    ("unknown", "of them without an answer or a possible count: billed within a range"),
     ("cached", "of them read from the local cache: paid 0"),
-    ("shared", "of these, draws that another system of the run had bought: paid once"),
+    ("shared", "of these, draws that another system of the run had paid for: paid once"),
     ("events", "model events in logs"),
     ("without event", "attempts that no log has"),
     ("without journal", "attempts that no journal has"),
 )
 PAID = (
-    "US dollars. Only live dollars were paid; recorded and rehearsal ones are what it\n"
-    "would cost. at least, at most: bounds where nobody knows whether an attempt was\n"
+    "US dollars. Only live dollars were paid; recorded and rehearsal dollars are would-be\n"
+    "costs. at least, at most: bounds if it is unknown whether an attempt was\n"
     "billed. at list price: as if nothing had been cached. Cached tokens, read or\n"
     "written, are not in input; reasoning is in output."
 )
@@ -429,7 +429,7 @@ def _reconciliation(table: Reconciled) -> Iterator[str]:
         yield from _dollars_lines(name, dollars)
     yield PAID
     if any(name.startswith(UNLABELLED) for name in table.dollars):
-        yield "unlabelled: podium did not run it, and nobody wrote down whether it was paid."
+        yield "unlabelled: podium did not run it, and no record states whether it was paid."
 
 
 def _tokens_line(title: str, tokens: Tokens) -> str:

@@ -113,9 +113,9 @@ class Evidence(Merged):
         if self.facts is None:
             return "no journal: podium did not run it"
         if self.facts.redacted:
-            return "no journal: redacted copies are shared without"
+            return "no journal: redacted copies are shared without journals"
         if self.facts.journal is not None:
-            return "no journal: the `ledger/` folder belongs to the logs and is not here"
+            return "no journal: the `ledger/` folder, which belongs to the logs, is missing"
         return "no journal: the run is older than journals"
 
     @cached_property

@@ -46,14 +46,14 @@ from podium.reports.audit.verify import verify
 if TYPE_CHECKING:  # grading again calls models, an audit does not
     from podium.harness.model_judge import Remade
 
-AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
+AGAIN = "verdicts that a newer log changed, as `podium regrade` does (check them with --regrade)"
 SAME = "verdicts given anew and the same"
 LACKING = "verdicts that no journal has, though it has the calls of their samples"
-UNKNOWN = "not comparable: verdicts that no journal has (--regrade gives them anew)"
+UNKNOWN = "not comparable: verdicts that no journal has (check them with --regrade)"
 
 
 def grades_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A log's verdicts are those that were written down, or (--regrade) those given anew."""
+    """A log's verdicts are the recorded ones or, with --regrade, those of grading again."""
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.journals:
         check.skipped[SERVED if evidence.is_served else "no journal has its verdicts"] += 1
@@ -70,7 +70,7 @@ def grades_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
             if sample.uuid in graded:
                 check.weak[AGAIN] += 1
                 continue
-            text = f"its verdict, {sample.score}, is not the one that was written down"
+            text = f"its verdict, {sample.score}, differs from the recorded one"
             yield f"sample {sample.question} epoch {sample.epoch}", f"{text} ({log.name})"
 
 
@@ -82,7 +82,7 @@ def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
             check.faults.append(AuditFault("I16", log.task, place, f"{text} ({log.log.name})"))
         check.notes[SAME] += log.same
         for reason, count in log.left.items():
-            check.notes[f"not given anew: {reason}"] += count
+            check.notes[f"not graded again: {reason}"] += count
     check.notes = +check.notes
     return check
 
@@ -98,10 +98,10 @@ def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
 SECONDS = len("2026-01-01T00:00:00")
 """Characters of a time up to seconds, the precision of a log's."""
 CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
-TORN = "lines of journals that were left torn, and named when the run was resumed"
+TORN = "incomplete lines of journals that were recorded as such when the run was resumed"
 NO_MANIFEST = (
-    "no manifest: whoever ran it with podium should supply MANIFEST.json (a run that was killed "
-    "has none until it is resumed)"
+    "no manifest: ask the person who ran it with podium for MANIFEST.json (a killed run has none "
+    "until it is resumed)"
 )
 
 
@@ -112,14 +112,14 @@ def self_contained(evidence: Evidence, check: InvariantCheck) -> Faults:
         return
     for journal in evidence.journals:
         if journal.head.get("schema") not in (SCHEMA, OLDER):
-            yield f"journal {journal.name}", "it does not begin with a head of this version"
+            yield f"journal {journal.name}", "it does not begin with a header of this version"
 
 
 def same_twice(files: RunFiles, check: InvariantCheck) -> Faults:
     """I13: the files of a system run give the same rows, byte for byte, at each reading."""
     rows, again = (b"".join(canonical(row.as_json()) for row in rows_of(files)) for _ in "12")
     if rows != again:
-        yield "rows", "read twice, they are not the same"
+        yield "rows", "read twice, they differ"
 
 
 def table_again(run: Path, name: str, tasks: Container[str], check: InvariantCheck) -> Faults:
@@ -132,17 +132,19 @@ def table_again(run: Path, name: str, tasks: Container[str], check: InvariantChe
         if any(
             f"{row['suite']} {row['system']}" not in tasks for row in rows if not row["derived"]
         ):
-            check.notes[f"{name} has rows whose journals are not here: it is not made again"] += 1
+            note = f"{name} has rows whose journals are missing, so it cannot be computed again"
+            check.notes[note] += 1
             return
         if all(path.suffix == JSON for path in logs_below(run)):
-            check.gaps[f"{name} has logs in JSON, of which no table is made again"] += 1
+            check.gaps[f"{name} has logs in JSON, whose tables are not computed again"] += 1
             return
         lines = list(figures(run, place))
     except (UserError, OSError, zipfile.BadZipFile, duckdb.Error, *UNFOUNDED) as error:
         reason = type(error).__name__
-        yield "figures", f"it cannot be made again ({reason}): podium report writes it anew"
+        text = f"it cannot be computed again ({reason}): write it again with podium report"
+        yield "figures", text
         return
-    note = "figures of tables that a program without podium's code has made again"
+    note = "figures of tables that a program without podium's code has computed again"
     check.notes[note] += len(lines)
     yield from (("figure", line) for line, same in lines if not same)
 
@@ -152,7 +154,7 @@ def _written_with(table: Path, digests: Mapping[str, str]) -> Faults:
     for name, digest in digests.items():
         file = table.parent / Path(name).name
         if file.is_file() and file_digest(file) != digest:
-            yield name, "it was edited since it was written: podium report writes it anew"
+            yield name, "it was edited after it was written: write it again with podium report"
 
 
 def integrity(evidence: Evidence, check: InvariantCheck) -> Faults:
@@ -191,7 +193,7 @@ def _in_experiment(evidence: Evidence) -> Faults:
     place, name = f"log {log.name}", log.task.removesuffix(f" ({facts.purpose})")
     entry = next((item for item in experiment.entries if item.name == name), None)
     if entry is None:
-        yield place, f"{FILE} names no system {log.task!r}: the log was put in"
+        yield place, f"{FILE} lists no system {log.task!r}: the log was added later"
         return
     for name, recorded, logged in (
         ("arguments", dict(entry.args), dict(facts.args)),
@@ -222,7 +224,7 @@ def manifest(run: Path, name: str, check: InvariantCheck) -> Faults:
 
 
 def _elsewhere(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """What providers bill is what the ledger says, within the tolerance."""
+    """Providers' bills match the ledger, within the tolerance."""
     # A bill is of an account, not of a system run: reports/audit/audit_report.py compares it.
     check.skipped["no invoice was given (--invoice FILE)"] += 1
     return iter(())

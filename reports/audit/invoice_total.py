@@ -223,11 +223,12 @@ def _chosen(
         ]
         return fits, _title(*account)
     if options.whole_account:
-        return accounts, "the whole account, said to be this run's alone"
+        return accounts, "the whole account, used by this run alone (--whole-account)"
     if not projects and not keys:
         raise UserError(
-            f"{path} names no project and no key, so nobody can tell whose calls it bills: export "
-            "it grouped by project or key, or say --whole-account if only this run used it."
+            f"{path} names no project and no key, so it does not show whose calls it bills. "
+            "Export it grouped by project or key, or give --whole-account if only this run used "
+            "the account."
         )
     if len(accounts) > 1:
         raise UserError(
@@ -272,14 +273,16 @@ class Names:
         label = f"{model} (served as {served})" if served and served != model else model
         matches = [match for match in self._candidates(model, served) if match[0] in self._models]
         if self._models == {""}:
-            matches = [("", "the export does not tell models apart")]
+            matches = [("", "the export does not distinguish models")]
         close = self._close(served or model) or self._close(model)
         if not matches and len(close) == 1:
             matches = [(close[0], "same name but for provider, date or case")]
         if matches:
             self.made[label] = matches[0]
             return matches[0][0]
-        several = f"the invoice has several of that name ({', '.join(close)}): say which with "
+        several = (
+            f"the invoice has several models of that name ({', '.join(close)}): choose one with "
+        )
         several += f"--model {model}=NAME"
         self.unmatched[label] = several if close else "the invoice has no such model"
         return None
@@ -290,7 +293,7 @@ class Names:
     def _candidates(self, model: str, served: str | None) -> Iterator[tuple[str, str]]:
         for name in (model, served):
             if name and name in self._said:
-                yield self._said[name], "as the user says"
+                yield self._said[name], "as the user states"
         if served:
             yield served, "as served"
             yield served.rsplit("/", 1)[-1], "as served, without provider"

@@ -89,9 +89,9 @@ class Invoice:
             except ValidationError as error:
                 field, message = first_fault(error)
                 place += f", field {field or 'the whole entry'}"
-                raise UserError(f"{place}: {message}; export it again.") from error
+                raise UserError(f"{place}: {message}. Export it again.") from error
             except ValueError as error:
-                raise UserError(f"{place}: {error}; export it again.") from error
+                raise UserError(f"{place}: {error}. Export it again.") from error
 
 
 def _count(value: object) -> object:
@@ -115,7 +115,7 @@ def _count_or_0(value: object) -> object:
 def _money(value: object) -> object:
     """Return an amount for pydantic; a float never becomes money."""
     if isinstance(value, float):
-        raise ValueError("a binary float is no amount of money")
+        raise ValueError("a binary float is not an amount of money")
     if isinstance(value, str):
         bare = value.replace(",", "").replace("$", "").strip()
         return decimal_of(bare) if bare else None
@@ -148,8 +148,7 @@ def moment(text: str) -> datetime:
 def _dollars_only(currency: str | None) -> None:
     if currency and currency.upper() != "USD":
         raise UserError(
-            f"bills in {currency.upper()}: only US dollars are compared, no exchange rate "
-            "is assumed; export it in USD."
+            f"bills in {currency.upper()}, and only US dollars are compared. Export it in USD."
         )
 
 
@@ -252,7 +251,7 @@ def _second(unix: int) -> datetime:
     try:
         return datetime.fromtimestamp(unix, UTC)
     except (OverflowError, OSError) as error:
-        raise ValueError(f"{unix} is no time in Unix seconds") from error
+        raise ValueError(f"{unix} is not a time in Unix seconds") from error
 
 
 def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
@@ -373,7 +372,7 @@ class _GoogleRow(_Result):
         if (self.unit or "").lower() not in TOKEN_UNITS:
             return values
         if amount < 0 or amount != amount.to_integral_value():
-            raise ValueError(f"{amount} is no count of tokens")
+            raise ValueError(f"{amount} is not a count of tokens")
         return {**values, "input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
 
 
@@ -483,7 +482,7 @@ def read_invoice(path: Path) -> Invoice:
         line = _first_line(path)
         names = next((row for _, row in rows_of_csv(iter([line]))), list[str]())
     except TooLarge as error:
-        raise UserError(f"{path} is no export that is known here: {error}.") from error
+        raise UserError(f"{path} is not a supported export: {error}.") from error
     except ValueError as error:
         raise _unknown(path) from error
     if line.startswith(("{", "[")):
@@ -502,7 +501,7 @@ def _first_line(path: Path) -> str:
 
 
 def _unknown(path: Path) -> UserError:
-    return UserError(f"{path} is no export that is known here: {FORMATS}.")
+    return UserError(f"{path} is not a supported export. Supported: {FORMATS}.")
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -514,12 +513,12 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
             for number, row in rows:
                 if len(row) != len(names):
                     raise UserError(
-                        f"{path}, line {number}: {len(row)} fields where the header has "
-                        f"{len(names)}; export it again."
+                        f"{path}, line {number}: {len(row)} fields, but the header has "
+                        f"{len(names)}. Export it again."
                     )
                 yield number, dict(zip(names, row, strict=True))
     except ValueError as error:
-        raise UserError(f"{path} cannot be read as CSV: {error}; export it again.") from error
+        raise UserError(f"{path} cannot be read as CSV: {error}. Export it again.") from error
 
 
 def _json_invoice(path: Path) -> Invoice:
@@ -531,12 +530,12 @@ def _json_invoice(path: Path) -> Invoice:
         page = _object(value)
         data: Any = page.get("data")
         if data is not None and not isinstance(data, list):
-            raise UserError(f"{path}, page {number}: its data is no list; export it again.")
+            raise UserError(f"{path}, page {number}: its data is not a list. Export it again.")
         buckets += [value] if data is None else cast(list[Any], data)
     if page.get("has_more"):
         raise UserError(
-            f"{path} is not the whole export (its last page says has_more): follow next_page, and "
-            "put all pages into one file, one per line."
+            f"{path} is not the whole export (its last page has has_more). Follow next_page, and "
+            "write all pages to one file, one per line."
         )
     format = _bucketed(_first_result(buckets, path))
     if format is None:
@@ -556,7 +555,7 @@ def _first_result(buckets: list[Any], path: Path) -> Mapping[str, Any]:
         for result in cast(list[Any], results):
             if isinstance(result, dict):
                 return cast(Mapping[str, Any], result)
-    raise UserError(f"{path} bills nothing: its buckets are empty; export the days of the run.")
+    raise UserError(f"{path} bills nothing: its buckets are empty. Export the days of the run.")
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
@@ -573,9 +572,9 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
                 if line.strip():
                     yield number, _parsed(line, path, number)
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no text in UTF-8; export it again.") from error
+        raise UserError(f"{path} is not UTF-8 text. Export it again.") from error
     except ValueError as error:
-        raise UserError(f"{path} cannot be read: {error}; export it again.") from error
+        raise UserError(f"{path} cannot be read: {error}. Export it again.") from error
 
 
 def _is_json(line: str) -> bool:
@@ -590,4 +589,6 @@ def _parsed(text: str, path: Path, number: int) -> Any:
     try:
         return parse_json(text, decimal_of)
     except ValueError as error:
-        raise UserError(f"{path}, line {number}: no JSON ({error}); export it again.") from error
+        raise UserError(
+            f"{path}, line {number}: not valid JSON ({error}). Export it again."
+        ) from error

@@ -136,7 +136,7 @@ class Side:
         """Describe the open calls, which may explain a difference, and their maximum cost."""
         text = f"in flight or timed out: {self.open - self.silent} calls"
         if self.silent:
-            uncounted = f"answered without a count of tokens: {self.silent} calls"
+            uncounted = f"answered without token counts: {self.silent} calls"
             text = uncounted if self.silent == self.open else f"{text}, {uncounted}"
         input_bound, output_bound, usd = self.most.values()
         tokens = "no bound on tokens"
@@ -286,16 +286,17 @@ class Count:
             yield f"{self.resolved} calls in flight were found in the invoice by their id"
         if partly := {span for span, _ in keys if self._reaches_beyond(span)}:
             yield (
-                f"{len(partly)} buckets reach beyond the run's first or last call and are "
-                "compared whole: other traffic of the same account in them shows as a difference"
+                f"{len(partly)} buckets extend beyond the run's first or last call and are "
+                "compared as a whole: other traffic of the same account in them appears as a "
+                "difference"
             )
         if self.bill.requests and self.bill.nameless:
-            yield f"{self.bill.nameless} lines without a request id: by bucket and model"
+            yield f"{self.bill.nameless} lines without a request id, compared by bucket and model"
 
 
 def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> Iterator[str]:
     if row.billable == "no":
-        yield "the ledger says that the provider refused it, the invoice bills it"
+        yield "the ledger states that the provider refused it, but the invoice bills it"
         return
     for name, ours, theirs in (
         ("input tokens", row.input_total, line_amounts(line).input),
@@ -332,7 +333,7 @@ def _verdict(
 def _absent(side: Side, agreeing: set[str]) -> Verdict:
     """Return the verdict if the invoice has nothing for calls of the ledger."""
     if side.known.requests == 0:
-        return ("nothing was billed for refused calls and calls in flight",), (), "difference"
+        return ("refused calls and calls in flight were not billed",), (), "difference"
     if "output" in agreeing and side.known.requests == side.began_here.requests:
         text = "all its calls ended in the next bucket; all buckets together agree"
         return (text,), (), "difference"
@@ -357,7 +358,7 @@ def _measure(
     low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
     if measure in agreeing and -low - slack <= over <= high + slack:
         crossed = (side.began_here.requests or 0) + (side.ended_here.requests or 0)
-        return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
+        return f"{crossed} calls crossed the end of the bucket; all buckets together agree", True
     sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
     return f"{MEASURES[measure]}: {sides} ({_figure(over, signed=True)})", False
 
@@ -443,7 +444,7 @@ def reconciliation_text(audit: Reconciliation) -> str:
 
 
 HEADING = "Invoice {0.file} ({0.format}), compared by {0.by}, {0.account}."
-CELLS = "Cells: ledger / invoice; one figure where they are equal; - is not said."
+CELLS = "Cells: ledger / invoice; one figure if they are equal; -: not stated."
 
 
 def reconciliation_table(audit: Reconciliation) -> list[tuple[str, ...]]:

@@ -35,8 +35,7 @@ OWN = ("cache_write_1h", "orchestration_in", "orchestration_in_cached", "orchest
 TOLERATED_S = 60.0
 """An event ends between its call's two lines, unless the process is busy or the clock is set."""
 GONE = (
-    "its calls were written down in a journal that is not here: the `ledger/` folder belongs to "
-    "the logs"
+    "its calls were recorded in a journal that is missing: the `ledger/` folder belongs to the logs"
 )
 
 
@@ -121,7 +120,7 @@ def not_as_journaled(record: CallRecord | None, entry: LoggedEvent) -> Iterator[
         yield from _ended_otherwise(record.intent, outcome, entry.event)
         yield from _call(record, [entry], InvariantCheck())
     elif not (entry.event.error or entry.event.pending):
-        yield f"the journal's call ended with another event than {entry.event.id}"
+        yield f"the journal's call ended with a different event from {entry.event.id}"
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
@@ -141,7 +140,7 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
         ]
         yield f"the journal counts {counts[0]}, the log {counts[1]}"
     if outcome.get("refused") and not event.refused and not event.error:
-        yield "the journal says that it was refused, and the log has a reply"
+        yield "the journal states that it was refused, and the log has a reply"
 
 
 def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[str]:
@@ -161,7 +160,7 @@ def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[
         yield f"the journal names request {request_id}, the log {', '.join(sorted(map(str, ids)))}"
     late = _seconds_late(event, intent, outcome)
     if late is not None and late > TOLERATED_S:
-        yield f"by the journal's times the log's are {late:,.0f} s off"
+        yield f"the log's times differ from the journal's by {late:,.0f} s"
 
 
 def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None:
@@ -208,18 +207,18 @@ def _journal(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
     for name in ("label", "system", "suite") if evidence.facts else ():
         ours, theirs = journal.head.get(name), getattr(evidence.facts, name)
         if ours != theirs:
-            yield f"it names {name} {ours}, the log {theirs}"
+            yield f"it has {name} {ours}, the log {theirs}"
 
 
 NO_REPLY = reply_digest({"choices": [{"message": {"content": ""}}]})
 """The digest of the output that Inspect gives a failed call."""
-OLDER = "calls of an older journal: of their replies it has the completion's digest alone"
-MERGED = "not comparable: requests whose turns the provider's adapter put together (older journal)"
+OLDER = "calls of an older journal, which has only the completion's digest of their replies"
+MERGED = "not comparable: requests whose turns the provider's adapter merged (older journal)"
 OTHERWISE = "requests of an older journal that the log has in other words, by hand or by an adapter"
 
 
 def texts_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Requests, replies and answers in a log are those whose digests the journal holds."""
+    """Requests, replies and answers in a log match the digests in the journal."""
     if not evidence.journals:
         check.gaps[evidence.why_no_journal()] += 1
         return
@@ -244,13 +243,13 @@ def _logged(evidence: Evidence, check: InvariantCheck) -> Faults:
 def _kept(evidence: Evidence, check: InvariantCheck) -> Faults:
     """Yield texts that a server kept (--keep-texts) and whose digest no journal holds."""
     traces = {trace for journal in evidence.journals for trace in kept_traces(journal.path)}
-    check.skipped["served, and no text was kept (--keep-texts)"] += not traces
+    check.skipped["served without stored texts (--keep-texts)"] += not traces
     for request in evidence.requests if traces else ():
         yield from (
             (f"sample {request.trace} epoch 1", text) for text in kept_texts(request).refused
         )
     for trace in sorted(traces - {request.trace for request in evidence.requests}):
-        yield f"sample {trace} epoch 1", "texts of it were kept, and no journal has the request"
+        yield f"sample {trace} epoch 1", "its texts were stored, but no journal has the request"
 
 
 def _call(
@@ -260,7 +259,7 @@ def _call(
         check.notes["not comparable: calls that no log has"] += 1
         return
     if events[-1].log.facts is not None and events[-1].log.facts.redacted:
-        check.notes["not comparable: calls whose texts were taken out of the log"] += 1
+        check.notes["not comparable: calls whose texts were removed from the log"] += 1
         return
     digests = ((entry.sample.digests, entry.event.id) for entry in events)
     event_texts = [digest.calls.get(event) if digest else None for digest, event in digests]
@@ -269,7 +268,7 @@ def _call(
         if texts is None or texts.sent in (record.intent.get("prompt_sha256"), sent):
             continue
         if sent:
-            yield "the log's request is not the one whose digest the journal holds"
+            yield "the log's request does not match the digest in the journal"
         elif texts.merged:
             check.notes[MERGED] += 1
         else:
@@ -282,20 +281,20 @@ def _said(outcome: Json, texts: CallTexts, check: InvariantCheck) -> Iterator[st
     ours = outcome.get("output_sha256")
     if texts.said is None:
         if ours not in (None, text_digest("")):
-            yield "the journal holds the digest of a reply, and the log has none"
+            yield "the journal has the digest of a reply, and the log has no reply"
     elif ours is None and texts.reply == NO_REPLY:
         return
     elif ours is None:
         failed = outcome.get("error") and texts.said == text_digest("")
-        check.weak["replies in the log of which the journal holds no digest"] += bool(
+        check.weak["replies in the log without a digest in the journal"] += bool(
             outcome.get("event") and not failed
         )
     elif texts.said != ours:
-        yield "the log's reply is not the one whose digest the journal holds"
+        yield "the log's reply does not match the digest in the journal"
     elif "reply_sha256" not in outcome:
         check.notes[OLDER] += 1
     elif texts.reply != outcome["reply_sha256"]:
-        yield "the reply's reasoning, tool calls or content is not what the journal has a digest of"
+        yield "the reply's reasoning, tool calls or content does not match the journal's digest"
 
 
 def _answer(evidence: Evidence, sample: SampleRecord, check: InvariantCheck) -> Iterator[str]:
@@ -303,18 +302,18 @@ def _answer(evidence: Evidence, sample: SampleRecord, check: InvariantCheck) -> 
     if digests is None:
         return
     for place in digests.elsewhere:
-        yield f"{place} shows another answer than the one that was graded"
+        yield f"{place} shows a different answer from the graded one"
     lines = evidence.answer_lines.get(sample.uuid)
     if lines is None:
         if sample.uuid in evidence.written_down:
-            check.weak["answers that no journal has, though it has their calls"] += 1
+            check.weak["answers that no journal has, although it has their calls"] += 1
         else:
             check.notes["not comparable: answers that no journal has"] += 1
         return
     if all(line.get("answer_sha256") != digests.answer for line in lines):
-        yield "its answer is not the one whose digest the journal holds"
+        yield "its answer does not match the digest in the journal"
     if all(line.get("shape_sha256") != digests.shape for line in lines):
-        yield "its plan, steps or depth are not those that the journal holds a digest of"
+        yield "its plan, steps or depth do not match the digest in the journal"
 
 
 LIVE = "live"
@@ -330,13 +329,13 @@ SLACK = 16
 
 
 def complete(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
+    """Steps are calls, their number fits the manifest, and a conductor's own calls are counted."""
     facts = evidence.facts
     if evidence.is_served:
         yield from _requests(evidence, check)
         return
     if facts is None:
-        check.skipped["not a run of podium: what it should have called is not declared"] += 1
+        check.skipped["not a run of podium: its expected calls are not declared"] += 1
         return
     by_sample: dict[str, list[Call]] = defaultdict(list)
     for row in evidence.rows:
@@ -350,7 +349,7 @@ def complete(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 OPEN = "requests without an end: in flight, or their process was killed"
-LOST = "requests without an end, though their process ended in good order"
+LOST = "requests without an end, although their process ended normally"
 
 
 def _requests(evidence: Evidence, check: InvariantCheck) -> Faults:
@@ -366,14 +365,14 @@ def _requests(evidence: Evidence, check: InvariantCheck) -> Faults:
             if _is_unlike(request.steps, calls, stopped=request.stopped is not None):
                 yield place, UNLIKE.format(request.steps, calls)
         yield from (
-            (f"call {row.call}", f"made to serve, and its scope is {row.scope}")
+            (f"call {row.call}", f"made to serve, but its scope is {row.scope}")
             for row in request.rows
             if row.scope != "serving"
         )
     for sample in sorted({row.sample for row in evidence.rows} - traces):
-        yield f"sample {sample} epoch 1", "its calls were made for no request that was written down"
+        yield f"sample {sample} epoch 1", "its calls belong to no recorded request"
     for sample in sorted(evidence.answer_lines.keys() - traces):
-        yield f"sample {sample} epoch 1", "it was answered, and no request was written down"
+        yield f"sample {sample} epoch 1", "it was answered, but no request was recorded"
 
 
 def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
@@ -387,7 +386,7 @@ def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> It
     uncalled = facts.plans_uncalled or "plans" in facts.args
     conducted = facts.system.startswith(CONDUCTOR) and not uncalled
     if conducted and not any(row.input_total or row.output for row in planned):
-        yield "a conductor planned it, and no token of the conductor is counted"
+        yield "a conductor planned it, but none of the conductor's tokens are counted"
     if facts.calls_expected is None:
         return
     # After a limit or a call without a reply, there may be fewer calls than the manifest says.
@@ -397,7 +396,7 @@ def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> It
         minimum = 0
     if not minimum <= calls <= maximum and not (stopped and TURN_COUNT in sample.plan):
         promised = format_range((minimum, maximum))
-        yield f"{calls} calls of workers with a reply, and its manifest says {promised}"
+        yield f"{calls} worker calls with a reply, but its manifest states {promised}"
 
 
 UNLIKE = "{} replies of workers in its answer, and {} calls with a reply"
@@ -412,13 +411,15 @@ def _is_unlike(steps: object, calls: int, *, stopped: bool) -> bool:
 
 
 def plausible(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Counts differ as prompts do, replies have tokens as their texts have, time runs forward."""
+    """Token counts vary with the prompts and fit the replies' texts, and time runs forward."""
     by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:
         if row.input_uncached is not None:
             by_model[row.role, row.model].append(row)
         yield from ((f"call {row.call}", text) for text in _times(evidence, row))
-        check.weak["calls answered by another model than was asked for"] += _other_model(row)
+        check.weak["calls answered by a different model from the requested one"] += _other_model(
+            row
+        )
     for id, calls in _shared(evidence.rows):
         yield f"request {id}", f"the provider gave {calls} billed requests the same id"
     for (role, model), rows in by_model.items():
@@ -445,7 +446,7 @@ def _other_model(row: Call) -> bool:
 
 def _times(evidence: Evidence, row: Call) -> Iterator[str]:
     if row.latency_s is not None and row.latency_s < 0:
-        yield "it took less than no time"
+        yield "its duration is negative"
     record = evidence.calls.get(row.call)
     if record and record.outcome and str(record.outcome["at"]) < str(record.intent["at"]):
         yield "it ended before it began"
@@ -505,7 +506,7 @@ def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:
     effort = settings.get("reasoning_effort")
     declared = effort not in (None, "none", "minimal") or bool(settings.get("reasoning_tokens"))
     if declared and all(row.reasoning == 0 for row in rows):
-        yield f"it is set to reason, and none of {len(rows)} replies has reasoning tokens"
+        yield f"it is set to reason, but none of {len(rows)} replies has reasoning tokens"
 
 
 def archives(evidence: Evidence, check: InvariantCheck) -> Faults:
@@ -536,7 +537,7 @@ def _passed_over(evidence: Evidence, log: LogRecord) -> Iterator[str]:
     for copy in log.superseded:
         member = f"{SAMPLES}{copy.question}_epoch_{copy.epoch}.json"
         for text in _unlike_a_failure(evidence, log, copy):
-            yield f"{member}: it stands there again, and readers pass this copy over: {text}"
+            yield f"{member}: it occurs twice, and readers skip this copy: {text}"
 
 
 def _unlike_a_failure(evidence: Evidence, log: LogRecord, copy: SampleRecord) -> Iterator[str]:
@@ -544,12 +545,12 @@ def _unlike_a_failure(evidence: Evidence, log: LogRecord, copy: SampleRecord) ->
     if any(replace(sample, newest=copy.newest) == copy for sample in log.samples):
         return  # a run that stops while it writes a sample writes it again later
     if not copy.failed:
-        yield "it did not fail, so no run asked it again"
+        yield "it did not fail, so no run retried it"
         return
     samples = (sample for record in evidence.logs for sample in record.samples)
     same = [replace(sample, newest=copy.newest) for sample in samples if sample.uuid == copy.uuid]
     if same and copy not in same:
-        yield "the same attempt stands elsewhere, and is another one there"
+        yield "the same attempt occurs elsewhere with different contents"
     elif not same and evidence.journals:
         yield from _unlike_journals(evidence, log, copy)
 

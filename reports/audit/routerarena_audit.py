@@ -38,12 +38,13 @@ OFF = Decimal("0.005")
 MOST = 10**12  # tokens of a row: more is no count
 NAMED = 8  # rows of a fault that are listed
 RULES = {
-    "rows": "every row names its question, prompt and model, none stands twice, a split is whole",
-    "usage": "every answer states its tokens, whole and in the keys that are billed",
+    "rows": "every row names its question, prompt and model, no row is repeated, a split is "
+    "complete",
+    "usage": "every answer states its tokens, as whole numbers and in the keys that are billed",
     "right": "every row that is marked right has an answer",
     "plausible": "answers have as many output tokens as their texts need",
-    "constant": "token counts differ as prompts do",
-    "estimated": "input tokens were counted, not made of the prompt's length",
+    "constant": "token counts vary with the prompts",
+    "estimated": "input tokens were counted, not computed from the prompt's length",
     "price": "every model has a price of its own",
     "served": "the model that answered is the one whose price is paid",
     "uncharged": "every call that the row names is in its tokens",
@@ -142,14 +143,16 @@ def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
     """Audit a file of RouterArena's predictions."""
     raw = _read(path)
     if not isinstance(raw, list) or not raw:
-        raise UserError(f"{path} holds no array of rows: name a file of their predictions folder.")
+        raise UserError(
+            f"{path} has no array of rows. Name a file of RouterArena's predictions folder."
+        )
     rows, prices = cast(list[object], raw), _read_costs(path, costs)
     file = _File([], prices, _configured(path))
     for number, row in enumerate(rows, 1):
         if isinstance(row, dict):
             file.rows.append(_row(number, cast(Json, row)))
         else:
-            file.fault("rows", [number], "it is no object")
+            file.fault("rows", [number], "it is not an object")
     for check in (_rows, _usage, _right, _plausible, _constant, _estimated):
         check(file)
     for check in (_price, _served, _uncharged, _cost):
@@ -190,7 +193,7 @@ def _read(path: Path) -> object:
     try:
         return json_with_nan(read_limited(path, DOCUMENT))
     except ValueError as error:  # NaN is read: it is a finding of a row
-        raise UserError(f"{path} is no JSON file that can be read: {error}.") from error
+        raise UserError(f"{path} is not a readable JSON file: {error}.") from error
 
 
 def _read_costs(path: Path, costs: Path | None) -> dict[str, Json]:
@@ -203,7 +206,9 @@ def _read_costs(path: Path, costs: Path | None) -> dict[str, Json]:
     raw = _read(place)
     prices = cast(dict[str, object], raw) if isinstance(raw, dict) else {}
     if not prices or not all(isinstance(price, dict) for price in prices.values()):
-        raise UserError(f"{place} holds no prices by model: name their model_cost.json (--costs).")
+        raise UserError(
+            f"{place} has no prices by model. Name RouterArena's model_cost.json (--costs)."
+        )
     return cast(dict[str, Json], prices)
 
 
@@ -257,25 +262,27 @@ def _rows(file: _File) -> None:
         extra = row.model if row.row.get("for_optimality") else ""
         if row.index and number_of.setdefault((row.index, extra), row.number) != row.number:
             again.append(row)
-    file.fault("rows", again, "its question stands in an earlier row")
+    file.fault("rows", again, "its question is already in an earlier row")
     regular = sum(not row.row.get("for_optimality") for row in file.rows)
     if regular not in SIZES:
-        message = f"{regular:,} questions, and no split has as many (809, 8,400 or 420)"
+        message = f"{regular:,} questions, but splits have 809, 8,400 or 420"
         file.found.append(PredictionFault("rows", (), message))
     strange = [row for row in file.rows if file.models and row.model not in file.models]
-    file.fault("rows", strange, "its model is none of the router's config")
+    file.fault("rows", strange, "its model is not in the router's config")
 
 
 def _usage(file: _File) -> None:
     successes = [row for row in file.rows if row.answer.get("success")]
     untold = [row for row in successes if row.tokens is None]
     miskeyed_rows = (row for row in untold if "prompt_tokens" in row.usage)
-    message = "its tokens stand under prompt_tokens, which their evaluator reads as none"
+    message = "its tokens are under prompt_tokens, which the RouterArena evaluator reads as none"
     file.fault("usage", miskeyed_rows, message)
     bad = (row for row in untold if "prompt_tokens" not in row.usage)
-    file.fault("usage", bad, "input or output tokens are missing, or no whole number from 0 on")
+    file.fault(
+        "usage", bad, "input or output tokens are missing, or not a whole number of at least 0"
+    )
     free = [row for row in successes if row.tokens and not row.tokens[1] and _answer(row)]
-    file.fault("usage", free, "an answer of no output token")
+    file.fault("usage", free, "an answer without output tokens")
     short = [
         row
         for row in successes
@@ -290,7 +297,7 @@ def _answer(row: _Row) -> str:
 
 def _right(file: _File) -> None:
     empty = (row for row in file.rows if _is_right(row.row) and not _answer(row))
-    file.fault("right", empty, "it is marked right, and has no answer")
+    file.fault("right", empty, "it is marked right but has no answer")
 
 
 def _is_right(row: Json) -> bool:
@@ -385,9 +392,9 @@ def _price(file: _File) -> None:
         near = next((name for name in file.costs if name in model or model in name), None)
         message = f"{model} has no price: USD 0"
         if model in file.costs:
-            message = f"{model} has a price of 0 or less, or none that is a number"
+            message = f"{model} has a price that is 0 or less or not a number"
         elif near:
-            message = f"{model} has no price, and {near}'s is taken, whose name is like it"
+            message = f"{model} has no price; the price of {near}, a similar name, is used"
         file.fault("price", model_rows, message)
 
 
@@ -400,7 +407,7 @@ def _served(file: _File) -> None:
     for (model, served), pair_rows in rows.items():
         price, paid = _price_of(file, model), _price_of(file, served)
         if paid is None and file.costs:
-            file.fault("served", pair_rows, f"{served} answered for {model}, and has no price")
+            file.fault("served", pair_rows, f"{served} answered for {model} but has no price")
         elif price and paid and (paid[0] > price[0] or paid[1] > price[1]):
             times = max(paid[0] / price[0] if price[0] else paid[0], paid[1] / (price[1] or 1))
             message = f"{served} answered for {model}, and costs up to {times:.2f} times as much"
@@ -413,9 +420,9 @@ def _uncharged(file: _File) -> None:
         for row in file.answered
         if row.tokens and sum(row.tokens) < sum(map(sum, _named(row.row, row.usage)))
     ]
-    file.fault("uncharged", rows, "the calls that it names have more tokens than it is charged for")
+    file.fault("uncharged", rows, "the calls that it lists have more tokens than it is charged for")
     untold = (row for row in file.answered if any(_miscounted(row.row, row.usage)))
-    file.fault("uncharged", untold, "a call that it names has tokens that are no whole number")
+    file.fault("uncharged", untold, "a call that it lists has tokens that are not a whole number")
 
 
 def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
@@ -461,7 +468,7 @@ def _cost(file: _File) -> None:
         for row in file.answered
         if row.row.get("cost") is not None and _amount(row.row["cost"]) is None
     )
-    file.fault("cost", untold, "its cost is no number")
+    file.fault("cost", untold, "its cost is not a number")
     wrong: list[tuple[_Row, Decimal, Decimal]] = []
     for row in file.answered:
         stated, reckoned = _amount(row.row.get("cost")), _by_tokens(file, row)
@@ -470,26 +477,26 @@ def _cost(file: _File) -> None:
     if wrong:
         stated = sum((usd for _, usd, _ in wrong), Decimal(0))
         reckoned = sum((usd for _, _, usd in wrong), Decimal(0))
-        text = f"they state USD {stated:.6f}, and their tokens cost {reckoned:.6f} at these prices"
+        text = f"they state USD {stated:.6f}, but their tokens cost {reckoned:.6f} at these prices"
         file.fault("cost", (row for row, _, _ in wrong), text)
 
 
 def _gaps(file: _File) -> Iterator[str]:
     if not file.costs:
-        yield "prices and costs: there is no model_cost.json beside it (--costs FILE names one)"
+        yield "prices and costs: there is no model_cost.json beside it (give one with --costs FILE)"
     if unasked := sum(not row.answer.get("success") for row in file.rows):
-        yield f"tokens of {unasked:,} rows that have no answer, only where they are routed"
+        yield f"tokens of {unasked:,} rows that have only a routing decision and no answer"
     kinds = {row.row.get("for_optimality") for row in file.rows}
     if True in kinds:
-        yield "whether further answers, which are there for optimality, belong to a choice"
+        yield "whether additional answers, which are for optimality, belong to a choice"
     for model, successor in RETIRED.items():
         rows = [
             row for row in file.answered if row.model == model and "model_used" not in row.answer
         ]
         if rows:
             yield (
-                f"who answered {len(rows):,} calls of {model}: elsewhere {successor} has answered "
-                "to that name since it was retired, and no row states model_used"
+                f"which model answered {len(rows):,} calls of {model}: it is retired, {successor} "
+                "has answered under that name elsewhere, and no row states model_used"
             )
 
 

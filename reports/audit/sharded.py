@@ -17,7 +17,7 @@ ONE_PIECE, UNLEASED = "not cut into shards", "its shards had no leases"
 
 
 def shards_as_planned(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Every planned query is in exactly one shard, and every answered one was planned there."""
+    """Every planned query is in exactly one shard, and every answered query was planned there."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if folder is None or parent is None:
@@ -57,7 +57,7 @@ def planned_once(run: Path, check: InvariantCheck) -> Faults:
 
 
 def spent_as_leased(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """No shard has spent more than it was granted, nor have grants passed `--max-usd`."""
+    """No shard spent more than its leases granted, and the grants stayed within `--max-usd`."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if parent is None or not (parent / lease.FILE).is_file():
@@ -78,7 +78,7 @@ def leases_kept(run: Path, check: InvariantCheck) -> Faults:
         try:
             message = granted.fault(line)
         except (KeyError, TypeError, ArithmeticError):
-            message = "it says nothing of a lease"
+            message = "it is not a lease"
         if message:
             yield f"{lease.FILE} line {number}", message
     for folder in shard_dirs(run):
@@ -111,7 +111,7 @@ class GrantedDollars:
         self.most[key] = None if unlimited else max(had or Decimal(0), new.granted)
         total = sum((holder.granted for holder in self.leases.values()), Decimal(0))
         if kind == "grant" and self.limit is not None and total > self.limit:
-            return f"${total:f} were granted of a limit of ${self.limit:f}"
+            return f"${total:f} were granted, but the limit is ${self.limit:f}"
         return ""
 
     def broken_by(self, folder: Path) -> Iterator[str]:
@@ -120,10 +120,10 @@ class GrantedDollars:
         for generation, pids, usd in _by_generation(folder):
             spent += usd
             if generation and (folder.name, generation) not in self.most:
-                yield f"generation {generation} has called, and no lease was opened for it"
+                yield f"generation {generation} has made calls without an open lease"
             limit = self.most.get((folder.name, generation))
             if limit is not None and spent > limit:
-                yield f"its journals have ${spent:f}, and it was granted ${limit:f}"
+                yield f"its journals have ${spent:f}, but its lease granted ${limit:f}"
             if generation and len(pids) > 1:
                 yield f"{len(pids)} processes have called under lease {generation}"
 

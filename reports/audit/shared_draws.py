@@ -44,7 +44,8 @@ def unbought(bought: Bought, shared: Iterable[SharedDraw]) -> Iterator[tuple[str
     for draw in shared:
         place = f"call {draw.call}"
         if draw.shared_from not in bought:
-            yield draw.task, place, f"no run here has call {draw.shared_from}, which bought it"
+            yield draw.task, place, f"no run here has call {draw.shared_from}, which paid for it"
         # A killed process may have stored a reply without logging the call's end.
         elif bought[draw.shared_from] not in (None, draw.digest):
-            yield draw.task, place, f"call {draw.shared_from}, which bought it, got another reply"
+            text = f"call {draw.shared_from}, which paid for it, got a different reply"
+            yield draw.task, place, text

@@ -35,12 +35,12 @@ FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "t
 
 HEX = re.compile(r"[0-9a-fA-F]{64}")
 LIMITS = (
-    "whoever can write this directory can write all of it anew, manifest included: only a root\n  "
-    "that was published earlier, a signature by a key you know or a time stamp shows that",
+    "anyone who can write to this directory can rewrite all of it, manifest included: only a "
+    "root\n  that was published earlier, a signature by a key you know or a time stamp shows that",
     "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
     "that no call was made outside podium",
-    "that grades are right (--regrade gives them anew, podium regrade writes them)",
-    "reports and exports, which lie outside: make them again from the logs",
+    "that grades are right (--regrade checks them, podium regrade writes them)",
+    "reports and exports, which are outside this directory: write them again from the logs",
 )
 """What a valid manifest does not prove."""
 
@@ -72,14 +72,14 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
     files may be missing, and samples may be redacted if they keep the originals' digests.
     """
     if published and not HEX.fullmatch(published):
-        raise UserError(f"{published!r} is no root: a root is 64 hex digits.")
+        raise UserError(f"{published!r} is not a root. A root is 64 hex digits.")
     path = log_dir / FILE
     if not path.exists():
-        return (Finding("absent", FILE, "", "there is none: whoever ran it should supply it"),)
+        return (Finding("absent", FILE, "", "there is none: ask the person who ran it for it"),)
     try:
         manifest = read_manifest(path)
     except UserError:
-        return (Finding("edited", FILE, "", "it is no manifest, or was cut short"),)
+        return (Finding("edited", FILE, "", "it is not a manifest, or it is incomplete"),)
     findings = [*_of_manifest(manifest, path, published)]
     here = covered(log_dir)
     if manifest.schema != OLDER and not shared:
@@ -88,8 +88,10 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
         if entry.path in here:
             findings.extend(_of_file(log_dir, entry, shared))
         elif not shared:
-            findings += [Finding("deleted", entry.path, "", "it is in the manifest and not here")]
-    text = "it is not in the manifest: put in, or of a run that was killed since"
+            findings += [
+                Finding("deleted", entry.path, "", "it is in the manifest but missing here")
+            ]
+    text = "it is not in the manifest: it was added, or a run that was killed later wrote it"
     names = here.keys() - {entry.path for entry in manifest.of_run}
     findings += (Finding("inserted", name, "", text) for name in names)
     findings += (finding for shard in shard_dirs(log_dir) for finding in _of_shard(shard, shared))
@@ -98,7 +100,7 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
 
 def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
     """Yield the files that have become symbolic links: their targets may change at any time."""
-    text = "it is a symbolic link, and was a file: put the file itself here"
+    text = "it was a file and is now a symbolic link: put the file itself here"
     for entry in manifest.files:
         if not entry.link and is_link(log_dir, entry.path):
             yield Finding("edited", entry.path, "", text)
@@ -110,7 +112,9 @@ def _of_others(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
     for path, entry in sealed.items():
         grave, file = path == WITNESS, log_dir / path
         if not file.is_file():
-            yield Finding("deleted", path, "", "it is in the manifest and not here", grave=grave)
+            yield Finding(
+                "deleted", path, "", "it is in the manifest but missing here", grave=grave
+            )
         elif file_digest(file) != entry.sha256:
             text = f"its sha256 is no longer {entry.sha256}"
             yield Finding("edited", path, "", text, grave=grave)
@@ -124,7 +128,7 @@ def _of_shard(shard: Path, shared: bool) -> Iterator[Finding]:
     """Yield a shard's differences from its own manifest; a shard that made calls must have one."""
     if not (shard / FILE).exists() and not shared:
         names = [name for name, kind in covered(shard).items() if kind != "record"]
-        text = "its shard has no manifest: put in, or of a process that was killed"
+        text = "its shard has no manifest: it was added, or its process was killed"
         findings = [Finding("inserted", name, "", text) for name in names]
     else:
         findings = [*verify(shard, shared=shared)] if (shard / FILE).exists() else []
@@ -134,7 +138,7 @@ def _of_shard(shard: Path, shared: bool) -> Iterator[Finding]:
 
 def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Finding]:
     if manifest.computed() != manifest.root:
-        yield Finding("edited", FILE, "", "its root does not follow from what it says")
+        yield Finding("edited", FILE, "", "its root does not match its contents")
     elif manifest.as_bytes() != path.read_bytes():
         yield Finding("edited", FILE, "", "it is not in the form that podium writes")
     published = published.lower()
@@ -143,7 +147,7 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
         earlier = [entry.root for entry in manifest.history]
         if published in earlier:  # no proof: the author of the manifest writes its history, too
             number = f"{earlier.index(published) + 1} of {len(earlier)}"
-            text += f"; its history names that as earlier root {number}, which only a copy can show"
+            text += f"; its history lists that as earlier root {number}, which only a copy can show"
         yield Finding("root", FILE, "", text)
     for number, entry in enumerate(manifest.history, 1):
         for text in entry.changed:
@@ -179,7 +183,7 @@ def _of_journal(file: Path, old: FileEntry) -> list[Finding]:
     if not findings and chain.lines < rows:
         text = f"{rows - chain.lines} of {rows} lines are cut off its end"
         return [Finding("truncated", old.path, f"line {chain.lines + 1}", text)]
-    text = "its chain holds and is another one: the file was written anew"
+    text = "its chain is valid but different: the file was rewritten"
     return findings or [Finding("edited", old.path, "", text)]
 
 
@@ -192,7 +196,7 @@ def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
     findings = _of_samples(old, now.samples, subset=shared)
     if now.rest != old.rest and not shared:
         findings.append(Finding("edited", old.path, "", "its header or its summaries were changed"))
-    same = "it was packed anew, its contents are unchanged"
+    same = "it was packed again, its contents are unchanged"
     return findings or ([] if shared else [Finding("edited", old.path, "", same)])
 
 
@@ -216,7 +220,7 @@ def _of_samples(
     if members != order and not findings:
         pairs = zip(members, order, strict=False)
         member = next((name for name, old_name in pairs if name != old_name), "")
-        findings.append(Finding("reordered", old.path, member, "samples stand in another order"))
+        findings.append(Finding("reordered", old.path, member, "samples are in a different order"))
     return findings
 
 
@@ -238,7 +242,7 @@ def make_key(path: Path) -> Path:
     public = path.with_name(f"{path.name}.pub")
     for target in (path, public):
         if target.exists():
-            raise UserError(f"{target} exists, and no key is ever overwritten; name another --out.")
+            raise UserError(f"{target} exists, and keys are never overwritten. Name another --out.")
     key = ed25519.Ed25519PrivateKey.generate()
     private_form = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     public_form = (form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
@@ -256,7 +260,7 @@ def make_key(path: Path) -> Path:
 def sign(log_dir: Path, key_file: Path) -> Path:
     """Sign a directory's manifest as it is; return the signature's file, which lies beside it."""
     # A signature of an earlier manifest is replaced: its bytes no longer exist.
-    key = _read_key(key_file, "private", "`podium manifest key` makes one")
+    key = _read_key(key_file, "private", "Make one with `podium manifest key`")
     document = {
         "schema": SCHEMA,
         "algorithm": "Ed25519",
@@ -271,7 +275,7 @@ def sign(log_dir: Path, key_file: Path) -> Path:
 
 def check(log_dir: Path, key_file: Path | None = None) -> Signed:
     """Return who signed a directory's manifest; UserError for a key that cannot be read."""
-    fix = "take the .pub file of a key"
+    fix = "Give the .pub file of a key"
     requested = _named(_read_key(key_file, "public", fix)) if key_file else ""
     path = log_dir / SIGNATURE
     if not path.exists():
@@ -295,7 +299,7 @@ def check(log_dir: Path, key_file: Path | None = None) -> Signed:
 def _manifest_bytes(log_dir: Path) -> bytes:
     path = log_dir / FILE
     if not path.is_file():
-        raise UserError(f"There is no {path}; `podium manifest write {log_dir}` makes one.")
+        raise UserError(f"There is no {path}. Write it with `podium manifest write {log_dir}`.")
     return read_limited(path, DOCUMENT)
 
 
@@ -305,7 +309,7 @@ def _read_key(path: Path, name: Literal["private", "public"], fix: str) -> Any:
     try:
         content = read_limited(path, SETTINGS)
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}); name a key file.") from error
+        raise UserError(f"{path} cannot be read ({error.strerror}). Name a key file.") from error
     load, kind = {
         "private": (partial(form.load_pem_private_key, password=None), ed25519.Ed25519PrivateKey),
         "public": (form.load_pem_public_key, ed25519.Ed25519PublicKey),
@@ -313,11 +317,11 @@ def _read_key(path: Path, name: Literal["private", "public"], fix: str) -> Any:
     try:
         key = load(content)
     except TypeError as error:
-        raise UserError(f"{path} is protected by a password; take a key without one.") from error
+        raise UserError(f"{path} is protected by a password. Use a key without one.") from error
     except Exception as error:  # cryptography raises many types, some of them its own
-        raise UserError(f"{path} is no {name} key; {fix}.") from error
+        raise UserError(f"{path} is not a {name} key. {fix}.") from error
     if not isinstance(key, kind):
-        raise UserError(f"{path} is no Ed25519 key; {fix}.")
+        raise UserError(f"{path} is not an Ed25519 key. {fix}.")
     return key
 
 
@@ -332,7 +336,7 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         raise UserError(
-            "Signing needs an extra: `pip install '.[signing]'` in the checkout. "
-            "All else works without."
+            "Signing needs the extra `signing`. Install it with `pip install '.[signing]'` in the "
+            "checkout. Everything else works without it."
         ) from error
     return serialization, ed25519

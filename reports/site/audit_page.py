@@ -44,7 +44,7 @@ from podium.reports.site.pages import query_address
 
 MOST = 200
 """Maximum faults per invariant on a page; the audit's JSON has all of them."""
-WITHHELD = "not shown, for texts of this suite may not be published; `podium audit` shows it"
+WITHHELD = "not shown, because texts of this suite may not be published; `podium audit` shows it"
 ONE = Decimal(1)
 ORDER = ("fail", "weak", "pass", "not applicable")
 SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
@@ -149,8 +149,8 @@ def call_bars(table: Reconciled) -> list[WaterfallBar]:
     by_way = {way: sum(total.calls for name, total in ways if name == way) for way in BILLING}
     intents, escaped, rows = counts["intents"], counts["without journal"], counts["attempts"]
     steps: list[tuple[str, BarKind, int]] = [
-        ("calls written down before they went out", "whole", intents),
-        ("attempts after one that failed", "more", rows - escaped - intents),
+        ("calls recorded before they were sent", "whole", intents),
+        ("attempts after a failed attempt", "more", rows - escaped - intents),
         ("attempts that no journal has", "more", escaped),
         ("attempts in the ledger, a row each", "whole", rows),
         ("refused by the provider: not billed", "less", by_way[REFUSED]),
@@ -182,7 +182,7 @@ def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[Waterfall
     label = "at the price book" + (", at least" if figures["total"] is None else "")
     steps.append((label, figures["low"], "whole", dollars.usd))
     if dollars.unknown:
-        label = f"at most, as {pluralise(dollars.unknown, 'attempt')} may have been billed"
+        label = f"at most, because {pluralise(dollars.unknown, 'attempt')} may have been billed"
         bounded = dollars.high - dollars.usd if dollars.paid.high is not None else ZERO
         steps.append((label, figures["high"] or "nothing bounds it", "range", bounded))
     return _bars(steps)

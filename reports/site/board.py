@@ -25,7 +25,7 @@ from podium.reports.site.texts import RowTexts
 SCHEMA = "podium-leaderboard-1"
 FILE = "leaderboard.json"
 UNAUDITED = "not audited"
-NO_JOURNAL = f"{UNAUDITED}: no journal of its calls is here, so nothing checks its dollars"
+NO_JOURNAL = f"{UNAUDITED}: no journal of its calls is here, so its dollars are not checked"
 STATUSES = ("fail", "weak", "pass")
 """Of an audit: the first of these that one of its invariants has."""
 
@@ -89,8 +89,8 @@ def _refuse_repeated(dirs: Sequence[Path], reports: Mapping[Path, Report]) -> No
         logs = [name for run in reports[folder].system_runs for name in run.logs]
         if log := next((name for name in logs if name in owner), None):
             raise UserError(
-                f"{folder} and {owner[log]} hold the same run ({log}), and a run stands once on a "
-                "board: name one of them."
+                f"{folder} and {owner[log]} hold the same run ({log}), and a board lists each run "
+                "once. Name one of them."
             )
         owner |= dict.fromkeys(logs, folder)
         for pair in _pairs(reports[folder]):
@@ -104,7 +104,7 @@ def _refuse_strangers(reports: Mapping[Path, Report]) -> None:
         if len(suites) > 1 and all(shared[suite] == 1 for suite in run_suites):
             raise UserError(
                 f"{folder} has only {', '.join(sorted(run_suites))}, and no other of these runs "
-                "has that suite: leave it out, or make a board of its own."
+                "has that suite. Leave it out, or make a separate board."
             )
 
 

@@ -197,7 +197,9 @@ def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
     """
     refuse_unwritable(out, OPTION)
     if report and report.resolve().is_relative_to(out.resolve()):
-        raise UserError(f"{report} would lie in the {OPTION} {out}; name another --out directory.")
+        raise UserError(
+            f"{report} would be inside the {OPTION} {out}. Name another --out directory."
+        )
     ours = {LISTING, *_listed(out)}
     for path in sorted(out.rglob("*")):
         # Unfinished files of a killed podium have our name and a suffix.
@@ -232,7 +234,7 @@ def _downloads(report: Report) -> dict[str, Callable[[], render.Content]]:
 def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, render.Content]:
     frame = SiteFrame(
         pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
-        made=f"Made by podium {version('podium')} from {made_from}. It asks nothing of a network.",
+        made=f"Made by podium {version('podium')} from {made_from}. It needs no network.",
     )
     return {name: render_page(name, site=frame, **context) for name, context in contexts.items()}
 

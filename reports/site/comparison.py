@@ -183,14 +183,14 @@ def _alerts(
         if failed := [verdict for verdict in audit.verdicts if verdict.status == "fail"]:
             names = ", ".join(f"{verdict.invariant} ({verdict.title})" for verdict in failed)
             yield (
-                f"The audit of {_named(folder)} fails: {names}. The files are not what a run "
-                "wrote, or its sums do not add up: do not rely on the figures below."
+                f"The audit of {_named(folder)} fails: {names}. The files differ from those that "
+                "a run wrote, or its sums do not add up: do not rely on the figures below."
             )
     then = {row.suite: row.suite_version for row in report.rows if row.suite in versions}
     if moved := moved_versions(then, versions):
         yield (
-            f"Run with another version of the suite than this podium has: {moved}. Scores may "
-            "differ; `podium regrade --all` gives them anew."
+            f"Run with a different version of the suite from the one in this podium: {moved}. "
+            "Scores may differ; `podium regrade --all` grades again."
         )
     for block, pairs in zip(report.shown.fields, report.shown.pairs, strict=True):
         for alert in _block_alerts(block, pairs):
@@ -203,7 +203,7 @@ def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
     total = sum(row.n_asked for row, _ in pairs)
     answers = sum(len(system_run.attempts) for _, system_run in pairs)
     if answers < total:
-        yield f"interrupted, {answers:,} of {total:,} answers are there; the same command goes on"
+        yield f"interrupted, {answers:,} of {total:,} answers are there; the same command continues"
     if not block.questions:
         yield "no question was graded, so there is nothing to compare"
     if unscored := answers - sum(row.n_graded for row, _ in pairs):
@@ -332,7 +332,7 @@ def _invariants(audits: Mapping[Path, Audit]) -> dict[str, Any]:
 
 STATUSES = {
     "pass": "hold",
-    "weak": "hold with a gap that is named",
+    "weak": "hold with a listed gap",
     "not applicable": "do not apply",
     "fail": "fail",
 }

@@ -19,7 +19,7 @@ from podium.harness.shards.plan import (
 from podium.harness.text import pluralise
 from podium.reports.render import UNKNOWN, count, usd
 
-HEAD = ("shard", "asks", "queries", "answered", "USD", "how it stands")
+HEAD = ("shard", "asks", "queries", "answered", "USD", "state")
 Attempts = dict[tuple[Path, str, str], list[QuestionResult]]
 """(directory of the run, entry, question) -> its results."""
 
@@ -65,7 +65,7 @@ def _asks(shard: Shard) -> str:
 def _state(folder: Path, answers: int) -> str:
     outcome = read_outcome(folder)
     if outcome is None:
-        return "under way, or broken off" if answers else "not begun"
+        return "running or interrupted" if answers else "not begun"
     if outcome.unscored:
         return f"{pluralise(outcome.unscored, 'answer')} without a verdict"
     return "finished" if outcome.finished else "; ".join(outcome.trouble) or "not finished"

@@ -106,7 +106,7 @@ def text_files(
 
 def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
     """Return the notice of a site without texts; empty for one with texts."""
-    notice = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
+    notice = f"The texts of {_queries(rows):,} queries are not included; `podium view` shows them."
     return () if _are_wanted(rows, include) else (notice,)
 
 

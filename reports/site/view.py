@@ -304,7 +304,7 @@ def _missing(sentence: str) -> Response:
 
 def _unreadable(_: Request, error: Exception) -> Response:
     """Say why the runs cannot be read; a file that is being written may be readable later."""
-    return PlainTextResponse(f"{error} Reload this page when that is mended.\n", 503)
+    return PlainTextResponse(f"{error} Reload this page after fixing that.\n", 503)
 
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:

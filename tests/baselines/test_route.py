@@ -246,8 +246,8 @@ def test_a_small_difference_is_inconclusive_and_p_values_count_the_routers() -> 
 def test_what_can_be_told_at_all_stands_before_the_table() -> None:
     shown = routing(40, routed("router-a", np.ones(40)))
     text = route_text(shown)
-    assert text.index("cannot be told from chance (80 % power") < text.index("router-a")
-    assert "40 questions decide nothing." in text
+    assert text.index("cannot be distinguished from chance (80 % power") < text.index("router-a")
+    assert "40 questions are too few for a decision." in text
     assert max(map(len, text.splitlines())) <= 120
     effect = detectable_effect(route_rows(shown))
     assert effect is not None

@@ -41,7 +41,7 @@ def test_the_command_prints_a_table_keeps_it_and_keeps_what_was_learnt(
     asked = ["route", "aime25", "--router", "router-knn", "--save", str(learned), "--out", str(out)]
     assert main(asked) == 0
     said = capsys.readouterr().out
-    assert "30 questions decide nothing." in said
+    assert "30 questions are too few for a decision." in said
     assert "router-knn" in said
     assert "Learnt from 30 questions" in said
     assert learned.is_file()

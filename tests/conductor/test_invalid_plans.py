@@ -125,7 +125,7 @@ def test_the_tables_for_people_have_the_column_too(
     row = next(line for line in printed.splitlines() if line.startswith("conductor@"))
     assert "  100.0 %  " in row
     said = " ".join(printed.split())
-    assert "invalid plans, graded wrong, with their commonest fault: conductor@" in said
+    assert "invalid plans, graded wrong, with the most frequent fault: conductor@" in said
     assert "no answer found: conductor@" not in said
     assert max(map(len, printed.partition("Written to")[0].splitlines())) <= 120
     assert "| 100.0 % (worker number out of range) |" in (sat / "report" / "table.md").read_text()

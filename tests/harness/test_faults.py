@@ -157,7 +157,7 @@ def test_the_model_that_answered_stands_beside_the_one_asked_for_and_another_is_
     served = {"gpt-5-mini", "gpt-5-mini-2025-08-07", "gpt-4.1-nano"}
     assert {row.served_model for row in odd.rows} == served
     assert odd.failing == set()
-    told = {"calls answered by another model than was asked for": 1}
+    told = {"calls answered by a different model from the requested one": 1}
     assert odd.reasons("I11") == told, "a dated name is the model's own"
 
 

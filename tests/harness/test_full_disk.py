@@ -154,7 +154,7 @@ def test_a_torn_line_is_ended_and_named_once_and_then_only_weak(tmp_path: Path) 
     assert path.read_bytes().startswith(before), "it has only grown"
     assert [line["bytes"] for line in lines(tmp_path, "torn")] == [30]
     assert "I14" not in failing(tmp_path)
-    assert "left torn" in said(audit(tmp_path), "I14")
+    assert "incomplete lines of journals" in said(audit(tmp_path), "I14")
     assert "I14" in failing(tmp_path, strict=True)
 
 

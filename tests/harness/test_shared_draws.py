@@ -180,7 +180,7 @@ def test_an_audit_names_a_draw_that_nobody_bought(log_dir: Path) -> None:
         return {**line, "shared_from": "nobody"} if line.get("shared_from") else line
 
     edit_journal(log_dir, from_nobody)
-    assert "no run here has call nobody, which bought it" in said(audit(log_dir), "I8")
+    assert "no run here has call nobody, which paid for it" in said(audit(log_dir), "I8")
 
 
 # --- who asks while another system waits for the reply ----------------------------------------

@@ -154,7 +154,7 @@ def test_an_unfinished_run_is_refused_before_anything_is_written(tmp_path: Path)
 
     with pytest.raises(KeyboardInterrupt):
         sit(tmp_path / "runs", "solo", crew=Crew(sage=stopped))
-    with pytest.raises(UserError, match="left to ask"):
+    with pytest.raises(UserError, match="has not been asked"):
         write_eee([tmp_path / "runs"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -102,10 +102,10 @@ ROW = TableRow(
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        pytest.param(of(3, 2, 10), "the 95 % interval holds 0", id="interval"),
+        pytest.param(of(3, 2, 10), "the 95 % interval includes 0", id="interval"),
         pytest.param(of(5, 0, 10), "the sign test's p is 0.05 or more", id="sign test"),
         pytest.param(of(7, 0, 10, family=20), "Holm's p is 0.05 or more", id="holm"),
-        pytest.param(of(0, 0, 10), "no question tells it from the reference", id="alike"),
+        pytest.param(of(0, 0, 10), "all grades equal the reference's", id="alike"),
         pytest.param(of(12, 0, 3), "", id="better"),
     ],
 )

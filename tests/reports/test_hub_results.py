@@ -67,7 +67,7 @@ def test_what_is_on_no_board_of_the_hub_is_in_the_table_alone(
 
 
 def test_only_rows_of_the_checkpoint_are_its_results(made: Report) -> None:
-    with pytest.raises(UserError, match="no system is the checkpoint"):
+    with pytest.raises(UserError, match="No system in these runs used the checkpoint"):
         rows_of_checkpoint(made, "0" * 64)
     pairs = [
         [(replace(row, args=json.dumps({"sha256": "a" * 64})), run) for row, run in block]
@@ -117,7 +117,7 @@ def test_a_released_conductor_goes_with_the_runs_in_which_it_conducted(
     assert (out / "log").is_dir()
     capsys.readouterr()
     assert main(["export", "hub", "adaptive", str(logs), "--out", str(tmp_path / "no")]) == 2
-    assert "no system is the checkpoint" in capsys.readouterr().err
+    assert "No system in these runs used the checkpoint" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_checkpoint_is_named(

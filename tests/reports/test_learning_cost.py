@@ -102,7 +102,7 @@ def test_tries_of_another_run_are_nobody_elses() -> None:
     elsewhere = [tried("sage", True, home="other/selection")]
     found = costs(best(), *elsewhere)["best-single"]
     assert (found.usd, found.usd_at) == (None, (None, None, None))
-    assert found.what.endswith("their logs are not here")
+    assert found.what.endswith("logs not found")
 
 
 def test_tries_without_a_price_are_unknown_and_not_free() -> None:
@@ -145,7 +145,7 @@ def test_a_training_that_no_log_here_tells_of_is_unknown() -> None:
     single = made_run("single:sage", RIGHT)
     found = costs(single, made_run("conductor@runs/mine/best", RIGHT, usd="0.0001", args=own))
     assert found["conductor@runs/mine/best"].versus == "unknown"
-    assert "no log here tells its dollars" in found["conductor@runs/mine/best"].what
+    assert "no log here states its dollars" in found["conductor@runs/mine/best"].what
     dear = costs(single, made_run("conductor@runs/mine/best", RIGHT, usd="0.5", args=own))
     assert dear["conductor@runs/mine/best"].versus == "never", "whatever the training cost"
 

@@ -82,7 +82,7 @@ def test_published_figures_are_tables_of_their_own(tmp_path: Path) -> None:
     ours, aime, means = text.split(r"\begin{table}")[1:]
     assert "GPT-5" not in ours
     assert "aime25: published, other harness" in aime
-    assert "No comparison and no verdict takes them in." in aime
+    assert "No comparison or verdict uses them." in aime
     assert "Means over several suites, published, other harness" in means
     assert "single:sage" not in aime + means
 

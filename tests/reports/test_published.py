@@ -68,7 +68,7 @@ def test_published_figures_stand_apart_and_only_where_they_are_asked_for(tmp_pat
     assert "Conductor" not in found.text
     text = found.files[0].read_text()
     assert "### aime25: published, other harness" in text
-    assert "No comparison and no verdict takes them in." in text
+    assert "No comparison or verdict uses them." in text
     with found.files[1].open() as file:
         assert [row["system"] for row in csv.DictReader(file)] == ["single:sage"]
     asked = report(tmp_path, wanted=ReportOptions(published=True))

@@ -99,7 +99,7 @@ def test_files_show_the_largest_subjects_and_table_json_all() -> None:
 def test_subjects_of_a_few_questions_stay_out_of_the_terminal() -> None:
     run = made_run("single:sage", graded(1.0, 1.0, 0.0, 0.0), topics=subjects(2, 2))
     line = table_text(compare([run])).splitlines()[-1]
-    assert line == "subject: see table.md, none has more than 2 questions"
+    assert line == "subject: see table.md, no group has more than 2 questions"
 
 
 def test_what_is_called_the_difficulty_already_is_no_subject() -> None:

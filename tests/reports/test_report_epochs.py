@@ -50,13 +50,15 @@ def test_rows_of_other_epochs_are_refused_and_compared_on_the_first_ones(tmp_pat
     sit(tmp_path / "logs", "single:clerk", steps("clerk"), exam=Exam(size=3))
     with pytest.raises(UserError, match=r"times: single:clerk 1, single:sage 4\.") as refused:
         rows_of(tmp_path)
-    assert "the same command finishes it; else --epochs 1 compares the first" in str(refused.value)
+    advice = "finish it with the same command. Otherwise --epochs 1 compares the first"
+    assert advice in str(refused.value)
     system_runs, _ = load_runs([tmp_path / "logs"])
     rows = compare(system_runs, ReportOptions(epochs=1)).rows
     sage = row_of(rows, "single:sage")
     assert (sage.epochs, sage.n_asked, sage.n_graded, sage.accuracy) == (1, 3, 3, 0.0)
     assert (sage.usd_paid_low, row_of(rows, "single:clerk").n_asked) == (None, 3)
-    assert "the first epoch of 4; what was paid is of all, see the spend" in sage.notes
+    note = "the first epoch of 4; the dollars paid are those of all epochs, see the spend"
+    assert note in sage.notes
     assert row_of(rows, "single:clerk").paired_diff == 1.0
 
 
@@ -78,7 +80,7 @@ def test_a_run_that_was_interrupted_while_it_raised_its_epochs_says_so(tmp_path:
     sit(logs, "single:sage", exam=exam)
     sit(logs, "single:clerk", steps("clerk"), exam=exam)
     sit(logs, "single:sage", exam=exam, epochs=2)
-    with pytest.raises(UserError, match=r"single:clerk 1, single:sage 2\. Where a run raised"):
+    with pytest.raises(UserError, match=r"single:clerk 1, single:sage 2\. If a run that raised"):
         rows_of(tmp_path)
 
 

@@ -41,7 +41,7 @@ def test_a_call_that_never_ended_makes_what_was_paid_a_range(tmp_path: Path) -> 
     assert (row.usd_paid_per_query, row.n_unknown_billed) == (None, 1)
     text = (tmp_path / "report" / "table.md").read_text()
     assert "0.0000160–0.000172" in text
-    assert "calls that were sent and never ended: 1, billed or not is unknown" in text
+    assert "calls that were sent and never ended: 1, which may have been billed" in text
     assert "| 0.0000640–0.000686 |" in text
 
 
@@ -101,7 +101,9 @@ def test_a_price_that_was_carried_back_is_said_so(tmp_path: Path) -> None:
     row = row_of(report(tmp_path).rows, "single:sage")
     assert (row.price_evidence, row.price_book_date) == ("sage: carried-back", "2026-01-02")
     text = (tmp_path / "report" / "table.md").read_text()
-    assert "prices carried back to 2026-01-02 (a later price, assumed to have held): sage" in text
+    assert (
+        "prices carried back to 2026-01-02 (a later price, assumed to be valid then): sage" in text
+    )
     assert "price book test-book (00000000), 2026-01-02, seed 0" in text
     assert "| 2 / 10 (carried-back) |" in text
 

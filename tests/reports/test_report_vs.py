@@ -60,7 +60,7 @@ def test_one_system_only_cannot_be_compared(
     sit(tmp_path / "logs", "single:sage", exam=EXAM)
     assert main(["report", str(tmp_path / "logs"), "--vs", "single:sage"]) == 2
     said = capsys.readouterr().err
-    assert said == "podium: single:sage is the one system only: there is nothing to compare.\n"
+    assert said == "podium: single:sage is the only system: there is nothing to compare it with.\n"
     text = report(tmp_path).text
     assert "6 questions; one system only: nothing is compared" in text
     assert "single:sage" in text
@@ -140,8 +140,8 @@ def test_the_oracle_router_takes_the_cheapest_right_worker(tmp_path: Path) -> No
     row = derived(found.derived, "oracle-router*")
     assert row.accuracy == pytest.approx(5 / 6)
     assert row.uses_targets
-    assert "nobody right on 1 question," in row.notes
-    assert "of equal ones the cheapest" in row.derived
+    assert "no worker is right on 1 question," in row.notes
+    assert "of equal workers the cheapest" in row.derived
     usd = {
         system_run.facts.system: [float(one.totals.usd or 0) for one in system_run.attempts]
         for system_run in load_runs([logs])[0]

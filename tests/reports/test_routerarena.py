@@ -90,7 +90,7 @@ def test_a_price_with_tiers_is_said_to_understate(tmp_path: Path) -> None:
     sit(tmp_path / "runs", "solo", steps("sage"), prices=book.as_json())
     (said,) = write_routerarena([tmp_path / "runs"], tmp_path / "out", {})
     assert (said.understated, said.usd) == (4, 2 * said.charged)
-    assert "4 rows cost more than that" in str(said)
+    assert "4 rows cost more than it charges" in str(said)
 
 
 def private(home: Path) -> None:
@@ -113,8 +113,8 @@ def unpriced(home: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (private, "is private, and a row there holds question and answer"),
-        (several, "There are runs of letters, numbers"),
+        (private, "is private, and a RouterArena row holds question and answer"),
+        (several, "There are runs of several suites (letters, numbers)"),
         (twice, "asked each question 2 times"),
         (unpriced, "4 calls of solo have no price"),
     ],
@@ -133,7 +133,7 @@ def test_what_cannot_stand_there_is_refused_before_anything_is_written(
 def test_two_prices_under_one_name_are_refused(tmp_path: Path) -> None:
     sit(tmp_path / "runs", "panel", steps("clerk", "sage"))
     names = {"scripted/clerk": "one", "scripted/sage": "one"}
-    with pytest.raises(UserError, match="tell them apart with --model"):
+    with pytest.raises(UserError, match="Give them different names with --model"):
         write_routerarena([tmp_path / "runs"], tmp_path / "out", names)
 
 
@@ -149,5 +149,5 @@ def test_a_model_goes_by_another_name_throughout_and_an_unknown_one_is_refused(
         assert told == ("acme/wise",) * 3
     assert {one.rule for one in audit_predictions(path).faults} == {"rows"}
     assert main([*words, str(tmp_path / "other"), "--model", "nobody=x"]) == 2
-    assert "none of these runs' models: " in capsys.readouterr().err
+    assert "which these runs did not call. Their models: " in capsys.readouterr().err
     assert not (tmp_path / "other").exists()

@@ -271,7 +271,7 @@
   function captionOf(points, x, left) {
     const limited = points.some((one) => one.limited);
     return [
-      "Lines are 95 % intervals; the steps join the systems that none beats in both; ◆ and the dotted line are the reference.",
+      "Lines are 95 % intervals; the steps join the systems that no other system beats in both; ◆ and the dotted line are the reference.",
       limited && "Hollow: it looks at targets, or was chosen in hindsight.",
       x === "tokens" && "Tokens stand for dollars: no worker here has a price.",
       left && `Not drawn, because ${x === "usd" ? "calls have no price" : "tokens are unknown"}: ${left}.`,

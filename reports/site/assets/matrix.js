@@ -71,7 +71,7 @@
     );
   }
 
-  const HINT = "Point at a cell, or tap it, to read what it is.";
+  const HINT = "Point at a cell, or tap it, to read its details.";
 
   // Change the view, the address and the page.
   function change(changes) {
@@ -148,7 +148,7 @@
   function showCounts() {
     const { block, questions, places, passes } = page.shown;
     if (!block.questions.length) {
-      by("counts").textContent = "No question was asked yet.";
+      by("counts").textContent = "No question has been asked yet.";
       return;
     }
     const counts = new Array(STATES.length).fill(0);
@@ -447,7 +447,7 @@
 
   main().catch((error) => {
     by("missing").hidden = false;
-    by("missing").textContent = `The matrix cannot be drawn: ${error.message}. Take the whole folder of pages along.`;
+    by("missing").textContent = `The matrix cannot be drawn: ${error.message}. Copy the whole folder of pages.`;
     podium.ready();
   });
 })();

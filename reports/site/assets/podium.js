@@ -24,7 +24,7 @@ const podium = (() => {
         const script = document.createElement("script");
         waiting.set(name, (base64) => resolve(unpacked(base64)));
         script.src = `data/${name}.js`;
-        script.onerror = () => reject(new Error(`data/${name}.js is not here`));
+        script.onerror = () => reject(new Error(`data/${name}.js is missing`));
         document.head.append(script);
       }));
     }

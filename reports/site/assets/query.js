@@ -33,11 +33,11 @@
 
   function paid(label) {
     if (label === "live") return "";
-    return label ? " (would be; nothing was paid)" : " (nobody wrote down whether it was paid)";
+    return label ? " (would-be; nothing was paid)" : " (no record states whether it was paid)";
   }
 
   function readable(step) {
-    if (step.number == null) return "what it could read stands in no plan";
+    if (step.number == null) return "no plan states what it could read";
     if (step.reads.length === 0) return "reads the question only";
     return `reads the question and ${step.reads.length === 1 ? "step" : "steps"} ${listed(step.reads)}`;
   }
@@ -192,7 +192,7 @@
       call.error ? el("p", { class: "query-error" }, "✗ error: ", quoted(call.error)) : null,
       messages("Prompt", call.prompt),
       longText("Reply", call.reply, { open: true }),
-      detail.shown && !detail.served && call.reply == null ? el("p", {}, "No reply is in the log.") : null,
+      detail.shown && !detail.served && call.reply == null ? el("p", {}, "The log has no reply.") : null,
       el("div", { class: "query-figures" },
         el("div", {}, el("h6", {}, "Tokens"), facts(tokensOf(call))),
         el("div", {}, el("h6", {}, "US dollars"), facts(moneyOf(call))),
@@ -261,7 +261,7 @@
 
   function actedIn(detail, { acted, calls }) {
     if (acted != null) return el("span", {}, quoted(detail.calls[acted].role), " acted");
-    return calls.length ? "nobody's reply is the turn's" : "nobody was asked";
+    return calls.length ? "no reply became the turn's" : "no model was asked";
   }
 
   function turnBox(detail, turn, at) {
@@ -319,7 +319,7 @@
     return facts([
       ["answer found", detail.answer == null ? withheldOr(detail, "none") : quoted(detail.answer)],
       ["target", detail.target == null ? withheldOr(detail, "none") : quoted(detail.target)],
-      ["decided by", detail.rule ? decidedBy(detail.rule) : withheldOr(detail, "its grader names no rule")],
+      ["decided by", detail.rule ? decidedBy(detail.rule) : withheldOr(detail, "its grader states no rule")],
       ["tests passed", tests ? `${tests.passed} of ${tests.total}` : "the suite runs none"],
       ...(detail.reason ? [["reason", quoted(detail.reason)]] : []),
     ]);
@@ -371,7 +371,7 @@
     ["verdict", (_, one) => Object.values(verdictOf(one)).join(" ")],
     ["US dollars, listed", (sums) => usd(sums.usd_list) + unpriced(sums)],
     ["US dollars, billed", (sums, one) => (sums.n_unknown
-      ? `${between(sums)} (nobody knows of ${several(sums.n_unknown, "attempt")})` : usd(sums.usd)) + paid(one.label)],
+      ? `${between(sums)} (unknown for ${several(sums.n_unknown, "attempt")})` : usd(sums.usd)) + paid(one.label)],
     ["calls", (sums) => count(sums.calls)],
     ["attempts, of them retries", (sums) => `${count(sums.attempts)}, ${count(sums.retries)}`],
     ["failed attempts", (sums) => count(sums.failed)],
@@ -404,7 +404,7 @@
     const section = el("section", {}, el("h2", {}, "Question"));
     if (!detail.shown) {
       section.append(el("p", {},
-        "This suite does not allow its texts to be passed on: question, prompts, replies, answers and targets are withheld here. ",
+        "This suite does not allow its texts to be shared: question, prompts, replies, answers and targets are withheld here. ",
         "Figures and digests are not."));
     } else {
       const options = detail.choices?.length
@@ -510,7 +510,7 @@
     const place = block.questions.indexOf(question) * block.epochs + epoch - 1;
     const number = Math.floor(place / SHARD);
     const { missing } = document.getElementById("query").dataset;
-    const lost = "The file with its queries cannot be read; make these pages anew, or reload where they are served.";
+    const lost = "The file with its queries cannot be read. Write these pages again, or reload them if a server shows them.";
     const absent = { chosen, detail: null, said: podium.served ? lost : missing ?? lost };
     if (missing && !podium.served) return absent; // who serves makes them
     try {
@@ -530,7 +530,7 @@
     const { index } = document.getElementById("query").dataset; // what was served has one of its own
     const blocks = (await (index ? podium.json(index) : podium.index())).blocks.filter((one) => one.questions.length > 0);
     if (mine !== drawing) return undefined;
-    if (blocks.length === 0) return say("Nobody has answered a question in these runs yet.", []);
+    if (blocks.length === 0) return say("No question has been answered in these runs yet.", []);
     const shown = resolved(blocks);
     head(blocks, shown);
     const found = await Promise.all(shown.systems.map((one) => sitting(shown, one)));

@@ -165,7 +165,7 @@ def test_a_table_of_trainings_that_two_graders_evaluated_is_refused(
     shutil.copytree(variants[1].logs[0], logs)
     newer = replace(integer.SUITE, version="1000-A")
     regrade_dir(logs, {"practice-integer": newer}, None, everything=True)
-    with pytest.raises(UserError, match="'practice-integer' is there with suite_version"):
+    with pytest.raises(UserError, match="'practice-integer' has suite_version"):
         ablation_rows([variants[0], replace(variants[1], logs=(logs,))], "unablated")
 
 

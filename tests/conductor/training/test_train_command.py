@@ -78,5 +78,5 @@ def test_a_folder_without_a_training_has_no_learning_curve(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", "--plot", str(tmp_path), "--to", str(tmp_path / "c.png")]) == 2
-    assert "is no training" in capsys.readouterr().err
+    assert "is not a training" in capsys.readouterr().err
     assert not (tmp_path / "c.png").exists()

@@ -159,4 +159,4 @@ def test_an_audit_says_that_it_makes_no_table_again_from_json(
 ) -> None:
     folder = shutil.copytree(runs[1], tmp_path / "run")
     assert main(["report", str(folder)]) == 0
-    assert "has logs in JSON, of which no table is made again" in as_text(audit(folder))
+    assert "has logs in JSON, whose tables are not computed again" in as_text(audit(folder))

@@ -336,7 +336,7 @@ def test_a_run_stops_below_its_limit_and_ends_with_a_larger_one(
     lines = (log_dir / FILE).read_bytes().splitlines(keepends=True)
     (log_dir / FILE).write_bytes(b"".join(lines[:-1]).replace(b'"usd":"2"', b'"usd":"0.001"'))
     found = audit(log_dir)
-    assert "were granted of a limit of $0.001" in said(found, "I18")
+    assert "were granted, but the limit is $0.001" in said(found, "I18")
     assert "edited" in said(found, "I18")
 
 
@@ -363,12 +363,10 @@ def test_an_audit_knows_what_each_lease_allowed(tmp_path: Path) -> None:
         one = book.open("0001", Decimal(0 if limits.usd is None else 5))
         called(folder, one.generation, spent)
         book.journal.close()
-    assert faults(tmp_path) == ["shard 0001: its journals have $5.40, and it was granted $5"]
+    assert faults(tmp_path) == ["shard 0001: its journals have $5.40, but its lease granted $5"]
     open_book(tmp_path, RunLimits()).journal.close()  # a later run without a limit excuses none
     called(folder, 3, "0.10")
-    assert faults(tmp_path)[1:] == [
-        "shard 0001: generation 3 has called, and no lease was opened for it"
-    ]
+    assert faults(tmp_path)[1:] == ["shard 0001: generation 3 has made calls without an open lease"]
 
 
 def kinds_in(log_dir: Path) -> list[str]:

@@ -145,7 +145,7 @@ def test_a_page_shows_how_far_each_shard_is(parent: Path) -> None:
     (rows,) = tables_in(page).values()
     assert [row[:4] + row[5:] for row in rows[1:]] == [
         ["0001", ENTRY, "7", "7", "finished"],
-        ["0002", ENTRY, "5", "5", "under way, or broken off"],
+        ["0002", ENTRY, "5", "5", "running or interrupted"],
     ]
     ((run,), _) = load_runs([parent])
     assert {row[4] for row in rows[1:]} == {usd(sum_of(run, 0, 7)), usd(sum_of(run, 7, 12))}

@@ -264,7 +264,7 @@ REFUSED = {
     },
     "manifest verify {0}/file": "There is no directory {0}/file. Give the one that `podium run` wr",
     "ablate --table --out {0}/no": "There is no folder {0}/no. Give the one that `podium ablate` w",
-    "train --plot {0}/no": "it has no metrics.jsonl; name what `podium train` wrote.",
+    "train --plot {0}/no": "it has no metrics.jsonl; name a folder that `podium train` wrote.",
 }
 """What cannot be read or written, and the sentence. /proc takes no file, from root neither."""
 

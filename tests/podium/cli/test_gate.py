@@ -31,7 +31,7 @@ CASES = [
     (PAIR, [ALIKE] * 148, "cannot be shown", "about 150 questions would show that it holds"),
     (PAIR, [LOST] * 3 + [ALIKE] * 7, "cannot be shown", "24 questions would show that it fails"),
     (PAIR, [LOST] * 20, "fails", "p <0.001, 20 questions"),
-    (PAIR, [LOST] + [ALIKE] * 49, "cannot be shown", "on the limit itself no number"),
+    (PAIR, [LOST] + [ALIKE] * 49, "cannot be shown", "the value equals the limit, so no number"),
     (SHARE, [ALIKE] * 381, "holds", "0 (95 %: 0 to 0.009982)"),
     (SHARE, [ALIKE] * 370, "cannot be shown", "about 380 questions"),
     (f'{COLUMN}"n_unparsed"\nat_most = 0', [ALIKE] * 2, "holds", "0 as measured"),
@@ -121,14 +121,14 @@ def test_a_run_is_held_against_an_earlier_one(
 
 
 MISTAKES = {
-    "": "has no rule. Add a [[rule]], or audit = 'clean'.",
+    "": "has no rule. Add a [[rule]] or audit = 'clean'.",
     "audit = ": "is not valid TOML",
-    "audti = 'clean'": "at audti: Extra inputs are not permitted. A rule states system",
-    PAIR.replace("points = 2\n", ""): "at rule.0: Something is missing",
-    PAIR: "There is no system 'pair'; on practice-integer the gate may name: ",
+    "audti = 'clean'": "at audti: Extra inputs are not permitted. A rule has system",
+    PAIR.replace("points = 2\n", ""): "at rule.0: Keys are missing",
+    PAIR: "There is no system 'pair'; on practice-integer the gate can name: ",
     HOLDS.replace("integer", "intger"): "Did you mean 'practice-integer'? There is no suite",
-    FAILS.replace("accuracy", "acuracy"): "Did you mean 'accuracy'? There is no column of numbers",
-    FAILS.replace("accuracy", "notes"): "There is no column of numbers 'notes'",
+    FAILS.replace("accuracy", "acuracy"): "Did you mean 'accuracy'? There is no numeric column",
+    FAILS.replace("accuracy", "notes"): "There is no numeric column 'notes'",
 }
 
 

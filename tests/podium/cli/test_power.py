@@ -39,17 +39,17 @@ def test_exams_that_are_often_quoted_show_no_three_points(
 
 def test_epochs_shrink_only_the_noise_within_questions(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--accuracy", "0.8", "--epochs", "1,4", "--questions", "100")
-    assert "How much epochs help is not known here" in said(capsys, *words)
+    assert "The effect of more epochs is unknown" in said(capsys, *words)
     text = said(capsys, *words, "--within", "0.5")
     once, four = map(float, row(text, "100"))
     assert four / once == pytest.approx((0.5 + 0.5 / 4) ** 0.5, abs=0.01)
-    assert "not known" not in text
+    assert "is unknown" not in text
     assert max(map(len, text.splitlines())) <= 120
 
 
 def test_assumptions_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "name one of them" in refused(capsys, "--accuracy", "0.8", "--discordant", "0.1")
-    assert "goes with --accuracy" in refused(capsys, "--correlation", "0.5")
+    assert "Give only one of them" in refused(capsys, "--accuracy", "0.8", "--discordant", "0.1")
+    assert "--correlation needs --accuracy" in refused(capsys, "--correlation", "0.5")
     assert "cannot be 20 points apart" in refused(capsys, "--effect", "20")
     assert "Add their directory with --from" in refused(capsys, "--vs", "single:sage")
     for words in (["--effect", "0"], ["--epochs", "0"], ["--accuracy", "80"]):
@@ -87,4 +87,6 @@ def test_logs_of_one_system_give_no_variance(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sit(tmp_path, "single:sage")
-    assert "hold no two systems that were graded" in refused(capsys, "--from", str(tmp_path))
+    assert "have no reference and second system that were graded" in refused(
+        capsys, "--from", str(tmp_path)
+    )

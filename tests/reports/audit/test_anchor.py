@@ -64,7 +64,7 @@ def test_an_address_is_asked_and_gets_the_query_alone(
         assert main([*command, url]) == 0
         assert "the root existed by 20" in capsys.readouterr().out
         assert main([*command, url]) == 2
-    assert "no stamp is ever overwritten" in capsys.readouterr().err
+    assert "stamps are never overwritten" in capsys.readouterr().err
     assert main(["manifest", "verify", str(home), "--ca", str(authority.roots)]) == 0
     assert "Time: stamped: the root existed by 20" in capsys.readouterr().out
 
@@ -81,7 +81,7 @@ def test_an_authority_that_gives_no_stamp_is_named_and_nothing_kept(
     for url in (gone, "http://["):
         assert main([*command, url]) == 2
         assert "gave no answer" in capsys.readouterr().err
-    with pytest.raises(UserError, match="no time stamp"):
+    with pytest.raises(UserError, match="is not a time stamp"):
         store(home, b"<html>", authority.roots)
     with pytest.raises(UserError, match="refused"):
         store(home, authority.stamp(b"no query"), authority.roots)
@@ -207,7 +207,7 @@ def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
 
     with (
         hosted(Starlette(routes=[Route("/", long, methods=["POST"])])) as url,
-        pytest.raises(UserError, match="more than any time stamp"),
+        pytest.raises(UserError, match="too long for a time stamp"),
     ):
         ask(url, b"query")
 
@@ -216,14 +216,14 @@ def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
     "url", ["", "localhost", "no address", "ftp://x", "file:///etc/passwd", "https://"]
 )
 def test_what_is_no_address_is_asked_of_nobody(url: str) -> None:
-    with pytest.raises(UserError, match="is no authority's address"):
+    with pytest.raises(UserError, match="is not the address of a time-stamp authority"):
         ask(url, b"query")
 
 
 def test_an_empty_reply_is_refused_without_a_notice_for_a_reason(
     home: Path, authority: Authority
 ) -> None:
-    with pytest.raises(UserError, match="answered is no time stamp") as told:
+    with pytest.raises(UserError, match="reply is not a time stamp") as told:
         store(home, b"", authority.roots)
     assert "configuration" not in str(told.value)
 

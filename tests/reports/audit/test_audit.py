@@ -130,7 +130,7 @@ def fewer_steps(sample: Json) -> None:
         pytest.param(second_event, "I4", "a call that no journal has", id="I4-escape"),
         pytest.param(no_event, "I4", "the log lacks the call", id="I4-lost"),
         pytest.param(fewer_steps, "I7", "3 replies of workers", id="I7"),
-        pytest.param(from_cache, "I8", "read it from a cache, and the journal bills", id="I8"),
+        pytest.param(from_cache, "I8", "it was read from a cache, and the journal bills", id="I8"),
         pytest.param(backwards, "I11", "ended before it began", id="I11"),
         pytest.param(as_grading, "I12", "made by the scorers", id="I12"),
     ],
@@ -217,7 +217,7 @@ def refused(line: Json) -> Json:
         pytest.param(
             "totals", lambda line: {**line, "input_tokens": 0}, "I4", "hooks", id="I4-hooks"
         ),
-        pytest.param("outcome", cheap, "I5", "written down as 0.000001", id="I5"),
+        pytest.param("outcome", cheap, "I5", "recorded as 0.000001", id="I5"),
         pytest.param("outcome", as_read, "I8", "that a provider was asked", id="I8"),
         pytest.param(
             "intent",
@@ -237,7 +237,7 @@ def refused(line: Json) -> Json:
             "head",
             lambda line: {**line, "schema": "other"},
             "I13",
-            "head of this version",
+            "header of this version",
             id="I13",
         ),
     ],
@@ -273,7 +273,7 @@ def test_a_strict_audit_does_not_accept_gaps(run: Path) -> None:
 
 def test_a_conductor_without_a_token_of_its_own_fails_i7(tmp_path: Path) -> None:
     sat(tmp_path, "conductor-prompted", steps("sage"))
-    assert "no token of the conductor is counted" in said(audit(tmp_path), "I7")
+    assert "none of the conductor's tokens are counted" in said(audit(tmp_path), "I7")
     shutil.rmtree(tmp_path)
     sat(tmp_path, "conductor-prompted", steps("sage"), args={"plans": "earlier.json"})
     assert said(audit(tmp_path), "I7").startswith("pass")

@@ -60,7 +60,7 @@ def test_nothing_fails_where_nothing_was_changed(run: Path) -> None:
             "outcome",
             lambda line: {**line, "refused": True, "usd": "0"},
             "I4",
-            "says that it was refused, and the log has a reply",
+            "states that it was refused, and the log has a reply",
             id="billed-call-called-refused",
         ),
         pytest.param(
@@ -121,7 +121,7 @@ def test_a_forged_journal_fails_by_name(
 
 def test_a_journal_that_was_deleted_whole_fails_i4(run: Path) -> None:
     shutil.rmtree(run / "ledger")
-    assert "written down in a journal that is not here" in said(audit(run), "I4")
+    assert "recorded in a journal that is missing" in said(audit(run), "I4")
     assert "I4" in failing(run)
 
 
@@ -204,7 +204,7 @@ def test_the_book_in_an_older_log_cannot_be_changed(tmp_path: Path) -> None:
         return found
 
     edit_log(old, cheaper)
-    assert "under one digest" in said(audit(tmp_path), "I5")
+    assert "under the same digest" in said(audit(tmp_path), "I5")
 
 
 def test_a_built_in_price_that_podium_does_not_have_is_a_forgery(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_what_only_a_strict_audit_refuses_is_weak_and_never_a_pass(
     assert main(["audit", str(tmp_path), "--json", str(out)]) == 0
     text = capsys.readouterr().out
     assert "weak           I14  integrity" in text
-    assert "whoever ran it with podium should supply MANIFEST.json" in " ".join(text.split())
+    assert "ask the person who ran it with podium for MANIFEST.json" in " ".join(text.split())
     assert "No invariant fails; 1 is weak: `--strict` fails on it." in text
     statuses = {
         one["invariant"]: one["status"] for one in json.loads(out.read_bytes())["invariants"]
@@ -36,11 +36,11 @@ def test_a_log_that_was_copied_without_its_ledger_says_so_once(tmp_path: Path) -
     (log,) = tmp_path.glob("*.eval")
     assert said(found, "I4").splitlines() == [
         "fail",
-        f"log {log.name}: its calls were written down in a journal that is not here: the `ledger/` "
+        f"log {log.name}: its calls were recorded in a journal that is missing: the `ledger/` "
         "folder belongs to the logs",
     ]
     assert "older than" not in said(found, "I14")
-    assert "no journal: the `ledger/` folder belongs to the logs and is not here" in said(
+    assert "no journal: the `ledger/` folder, which belongs to the logs, is missing" in said(
         found, "I14"
     )
 

@@ -33,15 +33,13 @@ def test_more_calls_than_promised_fail_and_name_every_question(tmp_path: Path) -
     sat(tmp_path, system=PAIR, calls_expected=(1, 1))
     assert failing(tmp_path) == {"I7"}
     found = said(audit(tmp_path), "I7").splitlines()[1:]
-    wrong = "2 calls of workers with a reply, and its manifest says 1"
+    wrong = "2 worker calls with a reply, but its manifest states 1"
     assert found == [f"sample q{n} epoch 1: {wrong}" for n in range(1, 5)]
 
 
 def test_fewer_calls_than_promised_fail(tmp_path: Path) -> None:
     sat(tmp_path, system=PAIR, calls_expected=(3, 9))
-    assert "2 calls of workers with a reply, and its manifest says 3-9" in said(
-        audit(tmp_path), "I7"
-    )
+    assert "2 worker calls with a reply, but its manifest states 3-9" in said(audit(tmp_path), "I7")
 
 
 def test_a_question_that_its_budget_stopped_may_have_fewer(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_one_call_without_a_price_leaves_no_total(tmp_path: Path) -> None:
 def test_a_price_that_was_written_down_and_that_no_book_has_fails_i6(tmp_path: Path) -> None:
     prices = {**BOOK.as_json(), "usd_per_mtok": {"scripted/sage": {"input": "2", "output": "10"}}}
     sat(tmp_path, prices=prices)
-    assert "and no book prices it" in said(audit(tmp_path), "I6")
+    assert "and no price book has its price" in said(audit(tmp_path), "I6")
 
 
 def test_a_constant_count_over_many_prompts_fails_i11(tmp_path: Path) -> None:

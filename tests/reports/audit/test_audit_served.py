@@ -110,4 +110,4 @@ def test_a_request_that_was_dropped_by_a_server_that_stopped_in_good_order_is_we
     server.take(trace_of(1), ASKED, Told(ends=False))
     server.stop()
     assert failing(tmp_path, strict=True) == {"I7"}
-    assert "though their process ended in good order" in said(audit(tmp_path), "I7")
+    assert "although their process ended normally" in said(audit(tmp_path), "I7")

@@ -109,7 +109,7 @@ def test_an_older_journal_is_compared_as_far_as_it_goes(tmp_path: Path) -> None:
     found = audit(tmp_path)
     assert found.ok
     assert said(found, "I15").startswith("pass")
-    assert "the completion's digest alone" in said(found, "I15")
+    assert "only the completion's digest" in said(found, "I15")
     assert "verdicts that no journal has" in said(found, "I16")
 
     def another(sample: Json) -> None:
@@ -133,7 +133,7 @@ def test_a_request_whose_turns_an_adapter_joined_is_not_comparable_with_an_older
     edit_samples(tmp_path, joined)
     found = audit(tmp_path)
     assert found.ok
-    assert "whose turns the provider's adapter put together" in said(found, "I15")
+    assert "whose turns the provider's adapter merged" in said(found, "I15")
 
 
 def test_texts_that_were_taken_out_are_counted_and_fail_nothing(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_texts_that_were_taken_out_are_counted_and_fail_nothing(tmp_path: Path) 
     edit_samples(tmp_path, taken_out)
     found = audit(tmp_path)
     assert said(found, "I15").startswith("pass")
-    assert ("not comparable: calls whose texts were taken out of the log", 8) in next(
+    assert ("not comparable: calls whose texts were removed from the log", 8) in next(
         one.reasons for one in found.verdicts if one.invariant == "I15"
     )
 
@@ -156,7 +156,7 @@ def test_a_reply_whose_digest_was_taken_out_of_the_journal_is_weak(tmp_path: Pat
     sat(tmp_path, journal=1)
     gone = {"output_sha256": None, "reply_sha256": None}
     edit_journal(tmp_path, lambda line: {**line, **gone} if line["kind"] == "outcome" else line)
-    assert "weak\nreplies in the log of which" in said(audit(tmp_path), "I15")
+    assert "weak\nreplies in the log without a digest" in said(audit(tmp_path), "I15")
 
 
 @pytest.mark.parametrize("kind", ["answer", "grade"])

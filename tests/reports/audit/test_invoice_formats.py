@@ -176,11 +176,11 @@ CSV = "model,time,input_tokens,output_tokens,usd,currency,api_key\n"
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        pytest.param("", "no export that is known here", id="empty"),
-        pytest.param("hello\nworld\n", "no export that is known here", id="text"),
-        pytest.param('{"a": 1}', "no export that is known here", id="other-json"),
-        pytest.param('{"data": 5}', "its data is no list", id="no-list"),
-        pytest.param('{"data": [', "no JSON", id="broken-json"),
+        pytest.param("", "is not a supported export", id="empty"),
+        pytest.param("hello\nworld\n", "is not a supported export", id="text"),
+        pytest.param('{"a": 1}', "is not a supported export", id="other-json"),
+        pytest.param('{"data": 5}', "its data is not a list", id="no-list"),
+        pytest.param('{"data": [', "not valid JSON", id="broken-json"),
         pytest.param('{"data": [{"results": []}]}', "bills nothing", id="nothing"),
         pytest.param(
             GOOD.replace('"output_tokens": 49', '"output_tokens": -1', 1), "bucket 1", id="negative"
@@ -201,7 +201,7 @@ CSV = "model,time,input_tokens,output_tokens,usd,currency,api_key\n"
         pytest.param(CSV + "m,2026-02-01,1.5,2,0.1,USD,k\n", "field input_tokens", id="half"),
         pytest.param(CSV + "m,2026-02-01,1,2,much,USD,k\n", "field usd", id="word"),
         pytest.param(CSV + "m,2026-02-01,1,2,NaN,USD,k\n", "field usd", id="nan"),
-        pytest.param(CSV + "m,2026-02-01,1\n", "3 fields where the header has 7", id="short"),
+        pytest.param(CSV + "m,2026-02-01,1\n", "3 fields, but the header has 7", id="short"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_by_one_sentence(
@@ -229,7 +229,7 @@ def test_a_line_without_an_end_is_refused_before_it_is_read_whole(
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "export"
     path.write_bytes(b"PK\x03\x04\xff\xfe\x00")
-    with pytest.raises(UserError, match="no export that is known here"):
+    with pytest.raises(UserError, match="is not a supported export"):
         read_invoice(path)
 
 

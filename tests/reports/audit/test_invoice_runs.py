@@ -60,7 +60,7 @@ def test_limits_timeouts_and_silence_are_explained_and_named(
     assert found.faults == ()
     explained = [said for one in found.rows for said in one.explained_by]
     assert any(said.startswith("in flight or timed out: 2 calls") for said in explained)
-    assert any("answered without a count of tokens: 1 calls" in said for said in explained)
+    assert any("answered without token counts: 1 calls" in said for said in explained)
 
 
 def test_the_audit_prints_the_comparison_and_fails_on_a_token(

@@ -99,7 +99,7 @@ def test_an_answer_without_a_count_of_tokens_is_named_apart(tmp_path: Path) -> N
     silent = row(input_uncached=None, output=None, usd=None, usd_high=Decimal("0.1"))
     found = held_against(tmp_path, [row(), silent], [row(), row()])
     assert found.ok
-    assert found.rows[0].explained_by[0].startswith("answered without a count of tokens: 1 calls")
+    assert found.rows[0].explained_by[0].startswith("answered without token counts: 1 calls")
 
 
 def test_a_call_that_only_the_invoice_has_is_a_fault(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_mapping_of_models_can_be_said_and_is_shown(tmp_path: Path) -> None:
     options = InvoiceOptions(models={"openai/mine": "gpt-5-mini"})
     found = held_against(tmp_path, [row(model="openai/mine")], [row()], options=options)
     assert found.ok
-    assert found.mapping == (("openai/mine", "gpt-5-mini", "as the user says"),)
-    assert "model: openai/mine = gpt-5-mini (as the user says)" in reconciliation_text(found)
+    assert found.mapping == (("openai/mine", "gpt-5-mini", "as the user states"),)
+    assert "model: openai/mine = gpt-5-mini (as the user states)" in reconciliation_text(found)
 
 
 def test_a_bill_per_day_holds_all_of_the_day(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_buckets_before_and_after_the_run_are_foreign(tmp_path: Path) -> None:
     assert found.ok
     assert len(found.foreign) == 2
     assert found.foreign[0] == "2026-01-31T10h gpt-5-mini: before or after the run"
-    assert any("compared whole" in note for note in found.notes)
+    assert any("compared as a whole" in note for note in found.notes)
 
 
 def test_other_projects_and_keys_are_listed_and_left_out(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_call_in_flight_is_resolved_by_its_id(tmp_path: Path) -> None:
 def test_a_refused_request_that_was_billed_is_a_fault(tmp_path: Path) -> None:
     rows = rows_for("csv")
     found = held_against(tmp_path, [replace(rows[0], billable="no"), *rows[1:]], rows, "csv")
-    assert "the provider refused it, the invoice bills it" in found.faults[0].said
+    assert "the provider refused it, but the invoice bills it" in found.faults[0].said
 
 
 def test_an_id_that_comes_twice_on_either_side_is_named(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_run_that_grew_keeps_its_earlier_roots(home: Path) -> None:
     (earlier,) = after.history
     assert (earlier.root, earlier.files, earlier.changed) == (before.root, len(before.files), ())
     (found,) = verify(home, before.root)
-    assert "names that as earlier root 1 of 1, which only a copy can show" in found.said
+    assert "lists that as earlier root 1 of 1, which only a copy can show" in found.said
 
 
 def test_a_run_that_was_changed_before_it_was_extended_says_so_for_good(home: Path) -> None:
@@ -152,7 +152,7 @@ def test_the_command_says_what_holds_and_what_is_not_proved(
     said = capsys.readouterr().out
     assert "Integrity: holds." in said
     assert "Authenticity: not signed; no published root was named." in said
-    assert "whoever can write this directory can write all of it anew" in said
+    assert "anyone who can write to this directory can rewrite all of it" in said
     assert main(["manifest", "verify", str(home), "--root", "0" * 64]) == 1
     assert "is not the published" in capsys.readouterr().out
 
@@ -194,8 +194,11 @@ def test_the_command_names_the_files_that_no_manifest_covers(
     said = capsys.readouterr().out
     outside = "eval-set.json, logs.json, notes.txt, report/report.md, report/rows.csv and 1 more"
     assert f"6 files here are not covered: {outside}" in said
-    assert "reports and exports, which lie outside: make them again from the logs" in said
-    assert "that grades are right (--regrade gives them anew, podium regrade writes them)" in said
+    assert (
+        "reports and exports, which are outside this directory: write them again from the logs"
+        in said
+    )
+    assert "that grades are right (--regrade checks them, podium regrade writes them)" in said
 
 
 def test_a_file_that_is_no_manifest_is_refused_in_a_sentence(home: Path) -> None:

@@ -121,65 +121,65 @@ BROKEN: dict[str, tuple[Break, str, tuple[int, ...], str]] = {
         lambda rows: rows[1].update(cost="a"),
         "cost",
         (2,),
-        "its cost is no number",
+        "its cost is not a number",
     ),
     "a list for a cost": (
         lambda rows: rows[1].update(cost=[1]),
         "cost",
         (2,),
-        "its cost is no number",
+        "its cost is not a number",
     ),
     "a call that is counted in words": (
         lambda rows: rows[3].update(calls=[{"input_tokens": "x", "output_tokens": 1}]),
         "uncharged",
         (4,),
-        "no whole number",
+        "not a whole number",
     ),
     "tokens beyond any count": (
         lambda rows: usage(rows[2], input_tokens=10**400, output_tokens=1),
         "usage",
         (3,),
-        "no whole number",
+        "not a whole number",
     ),
     "no prompt": (lambda rows: rows[2].pop("prompt"), "rows", (3,), "no prompt"),
     "no index": (lambda rows: rows[2].pop("global index"), "rows", (3,), "no global index"),
-    "a number for a row": (lambda rows: rows.__setitem__(4, 7), "rows", (5,), "no object"),  # pyright: ignore[reportArgumentType, reportCallIssue] - on purpose
+    "a number for a row": (lambda rows: rows.__setitem__(4, 7), "rows", (5,), "not an object"),  # pyright: ignore[reportArgumentType, reportCallIssue] - on purpose
     "twice": (
         lambda rows: rows[9].update({"global index": "AIME_0"}),
         "rows",
         (10,),
-        "stands in an earlier row",
+        "is already in an earlier row",
     ),
     "one too few": (lambda rows: rows.pop(), "rows", (), "808 questions"),
     "not of the config": (
         lambda rows: rows[1].update(prediction="large"),
         "rows",
         (2,),
-        "none of the router's config",
+        "not in the router's config",
     ),
     "negative": (
         lambda rows: usage(rows[6], input_tokens=-3, output_tokens=2),
         "usage",
         (7,),
-        "no whole number",
+        "not a whole number",
     ),
     "NaN": (
         lambda rows: usage(rows[6], input_tokens=float("nan"), output_tokens=2),
         "usage",
         (7,),
-        "no whole number",
+        "not a whole number",
     ),
     "other keys": (
         lambda rows: usage(rows[6], prompt_tokens=40, completion_tokens=2),
         "usage",
         (7,),
-        "their evaluator reads as none",
+        "the RouterArena evaluator reads as none",
     ),
     "an answer for nothing": (
         lambda rows: usage(rows[6], input_tokens=40, output_tokens=0),
         "usage",
         (7,),
-        "no output token",
+        "without output tokens",
     ),
     "a small total": (
         lambda rows: usage(rows[6], input_tokens=40, output_tokens=3, total_tokens=42),
@@ -203,19 +203,19 @@ BROKEN: dict[str, tuple[Break, str, tuple[int, ...], str]] = {
         lambda rows: (rows[6].update(accuracy=1.0), answer(rows[6], " ")),
         "right",
         (7,),
-        "marked right, and has no answer",
+        "marked right but has no answer",
     ),
     "right and never asked": (
         lambda rows: rows[6].update(accuracy=True, generated_result=None),
         "right",
         (7,),
-        "marked right, and has no answer",
+        "marked right but has no answer",
     ),
     "right in their cache's words": (
         lambda rows: (rows[6].update(evaluation_result={"score": 1}), answer(rows[6], None)),
         "right",
         (7,),
-        "marked right, and has no answer",
+        "marked right but has no answer",
     ),
     "constant tokens": (forty, "constant", tuple(range(1, 810, 5)), "have 40 input tokens"),
     "guessed tokens": (quarter, "estimated", tuple(range(1, 810, 5)), "characters over 4"),
@@ -229,7 +229,7 @@ BROKEN: dict[str, tuple[Break, str, tuple[int, ...], str]] = {
         lambda rows: rows[1].update(prediction="free"),
         "price",
         (2,),
-        "a price of 0",
+        "a price that is 0",
     ),
     "a redirected name": (redirected, "served", (2,), "up to 6.00 times as much"),
     "uncharged voters": (voted, "uncharged", (4,), "more tokens than it is charged for"),
@@ -281,7 +281,7 @@ def test_a_dated_name_of_the_same_model_is_the_same_model(checkout: Checkout) ->
 def test_a_retired_name_without_evidence_of_who_answered_is_a_gap(checkout: Checkout) -> None:
     row = honest(1) | {"prediction": "grok-4-1-fast-reasoning"}
     (gap,) = audit_predictions(checkout.put([row], "theirs")).gaps
-    assert "grok-4.3 has answered to that name" in gap
+    assert "grok-4.3 has answered under that name" in gap
 
 
 def test_further_answers_for_optimality_are_no_duplicates(checkout: Checkout) -> None:
@@ -349,7 +349,7 @@ def test_a_price_below_0_is_no_price(checkout: Checkout, tmp_path: Path) -> None
     below = {"input_token_price_per_million": -3.0, "output_token_price_per_million": 2.0}
     costs.write_text(json.dumps({**COSTS, SMALL: below}))
     found = audit_predictions(checkout.put([honest(one) for one in range(809)]), costs)
-    assert "small has a price of 0 or less" in next(
+    assert "small has a price that is 0 or less" in next(
         one.said for one in found.faults if one.rule == "price"
     )
     assert found.usd is not None

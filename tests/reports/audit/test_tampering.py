@@ -115,7 +115,7 @@ def test_a_journal_written_anew_is_found_by_the_manifest_alone(home: Path) -> No
     other.replace(path)
     assert read_chain(path).faults == ()
     found = only(home)
-    assert (found.kind, found.path, "written anew" in found.said) == ("edited", name, True)
+    assert (found.kind, found.path, "was rewritten" in found.said) == ("edited", name, True)
 
 
 def test_a_journal_taken_out_and_one_put_in_are_found(home: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_changed_header_and_a_log_packed_anew_are_found(home: Path) -> None:
     log = logs(home)[0]
     contents = members(log)
     repack(log, contents)
-    assert "packed anew" in only(home).said
+    assert "packed again" in only(home).said
     repack(log, [(name, data + b" " if name == "header.json" else data) for name, data in contents])
     assert "header" in only(home).said
 

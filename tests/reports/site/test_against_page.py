@@ -52,4 +52,4 @@ def test_runs_that_are_alike_say_so(tmp_path: Path) -> None:
         sit(tmp_path / name, "single:sage")
     page = page_of(tmp_path / "now", tmp_path / "before")
     assert "All that the logs state of both runs is the same" in page
-    assert "None: every system did alike on every question." in page
+    assert "None: every system has the same grade on every question in both runs." in page

@@ -62,7 +62,7 @@ def test_every_figure_of_the_page_is_that_of_the_audits_json(tmp_path: Path) -> 
     (usd,), (ways,) = told["usd"].values(), told["billing"].values()
     _, *calls = tables["From calls to those that were billed"]
     numbers = {label: int(number) for label, number, _ in calls}
-    assert numbers["calls written down before they went out"] == told["counts"]["intents"]
+    assert numbers["calls recorded before they were sent"] == told["counts"]["intents"]
     assert numbers["− without a known end: billed within a range"] == usd["unknown"] == 1
     assert numbers["calls billed"] == ways["at list price"]["calls"]
     _, *dollars = tables["US dollars of live inference"]
@@ -85,8 +85,8 @@ def test_a_refused_attempt_is_taken_from_what_was_billed(tmp_path: Path) -> None
     moody.sat(tmp_path, ["q1: 429 500 answer", "q2: answer"])
     _, *rows = tables_in(page_with((), tmp_path))["From calls to those that were billed"]
     assert {label: number for label, number, _ in rows} == {
-        "calls written down before they went out": "2",
-        "+ attempts after one that failed": "2",
+        "calls recorded before they were sent": "2",
+        "+ attempts after a failed attempt": "2",
         "attempts in the ledger, a row each": "4",
         "− refused by the provider: not billed": "2",
         "calls billed": "2",

@@ -60,7 +60,7 @@ def test_runs_that_may_not_stand_on_one_board_are_refused_before_anything_is_wri
     for dirs, said in (
         ([here, here], "hold the same run ("),
         ([here, other], "has only numbers, and no other of these runs has that suite"),
-        ([here, begun], "left to ask"),
+        ([here, begun], "has not been asked"),
     ):
         words = ["export", "site", *map(str, dirs), "--out", str(tmp_path / "out")]
         assert main(words) == 2

@@ -305,7 +305,7 @@ def test_a_page_without_its_data_says_so(
     shutil.copytree(site / "assets", tmp_path / "assets")
     shutil.copy(site / "matrix.html", tmp_path)
     page = site_page(tmp_path / "matrix.html")
-    assert "data/index.js is not here" in page.inner_text("#missing")
+    assert "data/index.js is missing" in page.inner_text("#missing")
     assert page.locator("#matrix").is_hidden()
     watch.errors.clear()  # the browser says so as well
 

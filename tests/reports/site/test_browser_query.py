@@ -312,7 +312,7 @@ def test_texts_that_may_not_be_passed_on_are_withheld_and_the_page_says_so(
     page = site_page(pages(tmp_path))
     unfold(page)
     said = page.locator("body").inner_text()
-    assert "does not allow its texts to be passed on" in said
+    assert "does not allow its texts to be shared" in said
     for text in (SECRET, PRIVATE_ANSWER, "the answer must be", "Find out."):
         assert text not in said, text
     assert page.locator(".plan-step").count() == 4
@@ -323,7 +323,9 @@ def test_a_site_without_texts_says_where_they_are(home: Path, site_page: Open) -
     bare, run = home / "bare", home / "run"
     write_site([run], report_of([run]), bare, SiteOptions(texts=False))
     page = site_page(bare / "query.html")
-    assert "queries are not here; `podium view` shows them." in page.locator("#query").inner_text()
+    assert (
+        "queries are not included; `podium view` shows them." in page.locator("#query").inner_text()
+    )
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -255,7 +255,7 @@ def test_files_of_others_are_refused_before_anything_is_read(
     assert "notes.txt was not written by podium" in capsys.readouterr().err
     assert own.read_text() == "mine"
     assert main(["report", absent, "--out", f"{absent}/x", "--site", absent]) == 2
-    assert "name another --out directory" in capsys.readouterr().err
+    assert "Name another --out directory" in capsys.readouterr().err
 
 
 def test_a_site_replaces_an_earlier_one_and_leaves_nothing_of_it(

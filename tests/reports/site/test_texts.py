@@ -276,7 +276,7 @@ def test_above_so_many_queries_a_site_has_no_texts_and_says_so(numbers: Path) ->
     with text_files(many) as files:
         assert files == {}
     assert texts.left_out(many, None) == (
-        "The texts of 40,000 queries are not here; `podium view` shows them.",
+        "The texts of 40,000 queries are not included; `podium view` shows them.",
     )
     assert texts.left_out(many, True) == texts.left_out(rows, None) == ()
     with text_files(rows, False) as files:

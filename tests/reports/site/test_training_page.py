@@ -47,7 +47,7 @@ def test_every_figure_of_the_page_is_that_of_metrics(tmp_path: Path) -> None:
         ]
         for step, one in expected
     ]  # fmt: skip
-    _, *steps = tables["Plans that were drawn to learn from"]
+    _, *steps = tables["Plans that were sampled for training"]
     assert [row[-1] for row in steps] == [count(one["tokens"], 1) for one in lines[1:]]
     heads, *asked = tables["Share of the steps of held-out plans by worker, %"]
     assert heads[2:] == ["abacus", "sage"]
@@ -118,7 +118,7 @@ def test_figures_that_are_none_are_unknown(tmp_path: Path) -> None:
     text = "".join(json.dumps(one) + "\n" for one in (line(0, 0), odd))
     huge = '{"step": 2, "reward": 1e999, "steps": NaN, "calls": ' + "9" * 400 + "}\n"
     (run / "metrics.jsonl").write_text(text + huge)
-    _, *steps = tables_of(run)["Plans that were drawn to learn from"]
+    _, *steps = tables_of(run)["Plans that were sampled for training"]
     assert steps == [["run", "1", *["-"] * 6], ["run", "2", *["-"] * 6]]
 
 
@@ -128,7 +128,7 @@ def test_a_half_written_last_line_is_left_out_and_said(tmp_path: Path) -> None:
         file.write('{"step": 13, "workers": {"sage": 1}')
     (found,) = training_runs([run])
     assert found.lines[-1]["step"] == STEPS
-    assert "The last line of run is half written and left out." in found.notes
+    assert "The last line of run is incomplete and is left out." in found.notes
 
 
 def test_a_training_without_its_manifest_says_that_its_label_is_unknown(tmp_path: Path) -> None:
@@ -142,10 +142,12 @@ def test_a_training_without_its_manifest_says_that_its_label_is_unknown(tmp_path
 @pytest.mark.parametrize(
     ("metrics", "said"),
     [
-        pytest.param(None, "it has no metrics.jsonl; name what `podium train` wrote", id="none"),
-        pytest.param("", "has no step yet: its metrics.jsonl has no whole line", id="empty"),
+        pytest.param(
+            None, "it has no metrics.jsonl; name a folder that `podium train` wrote", id="none"
+        ),
+        pytest.param("", "has no step yet: its metrics.jsonl has no complete line", id="empty"),
         pytest.param('{"step": 0', "has no step yet", id="half a line"),
-        pytest.param("spam\n" * 2, "was edited: line 1 is no step of a training", id="no JSON"),
+        pytest.param("spam\n" * 2, "was edited: line 1 is not a training step", id="no JSON"),
         pytest.param('{"step": 0}\n{"step": "1"}\n', "was edited: line 2", id="no step"),
         pytest.param("[" * 99999 + "\n", "was edited: line 1", id="too deep"),
     ],

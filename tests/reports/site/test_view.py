@@ -171,7 +171,7 @@ def test_a_page_shows_a_run_as_it_is_when_it_is_loaded(tmp_path: Path) -> None:
         refused = ask(url)
     assert (refused.status, refused.headers["content-type"][:10]) == (503, "text/plain")
     assert path.name in refused.text
-    assert refused.text.endswith("Reload this page when that is mended.\n")
+    assert refused.text.endswith("Reload this page after fixing that.\n")
 
 
 def test_files_to_take_along_are_those_of_the_page_that_names_them(tmp_path: Path) -> None:
