@@ -149,5 +149,6 @@ def refuse_too_few(system: str, budget: TrainingBudget, least: int) -> None:
     if budget.calls < least or not budget.questions:
         raise UserError(
             f"{system} needs at least {least} worker calls and one train question, but has "
-            f"{budget.calls} and {len(budget.questions)}. Raise --train-calls."
+            f"{budget.calls} and {len(budget.questions)}. "
+            + ("Raise --train-calls." if budget.questions else "Add suites with --train-on.")
         )

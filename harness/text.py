@@ -18,6 +18,8 @@ from podium.harness.api_keys import without_keys
 NARROWEST = 80
 """Minimum width: a narrower terminal wraps whole lines."""
 GAP = 2  # spaces between two columns
+UNSAFE = re.compile(r"[^\w.-]+")
+"""What `safe_name` replaces."""
 
 
 def terminal_width() -> int | None:
@@ -251,3 +253,8 @@ def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: boo
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding))
     if flush:
         stream.flush()
+
+
+def safe_name(name: str) -> str:
+    """Return a name that may be part of any path: `single:sage` is `single_sage`."""
+    return UNSAFE.sub("_", name).strip(". ") or "_"

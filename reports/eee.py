@@ -15,9 +15,10 @@ from uuid import UUID
 from podium.harness.ledger.details import QueryDetail, in_full, run_queries
 from podium.harness.ledger.logs import Json, open_log
 from podium.harness.ledger.totals import SystemRun
+from podium.harness.text import safe_name
 from podium.reports import render
 from podium.reports.blocks import SINGLE
-from podium.reports.finished import finished_runs, safe_name
+from podium.reports.finished import finished_runs
 from podium.reports.row import TableRow
 from podium.reports.site.texts import RowTexts
 

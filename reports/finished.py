@@ -1,6 +1,5 @@
-"""The common start of all exports: runs that are finished and graded, and safe names."""
+"""The common start of all exports: runs that are finished and graded."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from podium.reports.report import refuse_unfinished, report_of
 from podium.reports.row import TableRow
 from podium.reports.site.texts import RowTexts, row_texts
 
-UNSAFE = re.compile(r"[^\w.-]+")
 Finished = tuple[TableRow, SystemRun, RowTexts]
 """A system run with its row of a report and the source of its texts."""
 
@@ -24,8 +22,3 @@ def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
     for row, system_run, _ in runs:
         refuse_unfinished(row, system_run)
     return runs
-
-
-def safe_name(name: str) -> str:
-    """Return a name that may stand in any path: `single:sage` is `single_sage`."""
-    return UNSAFE.sub("_", name).strip(". ") or "_"

@@ -17,9 +17,10 @@ from podium.harness.ledger.details import QueryDetail, in_full, run_queries
 from podium.harness.ledger.totals import last_attempts
 from podium.harness.prices import book_from_json
 from podium.harness.prices.cost import MTOK, Price
+from podium.harness.text import safe_name
 from podium.reports import render
 from podium.reports.audit.routerarena_audit import RATES
-from podium.reports.finished import Finished, finished_runs, safe_name
+from podium.reports.finished import Finished, finished_runs
 
 INFERENCE = "router_inference"
 

@@ -188,7 +188,7 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
     if not path.is_file():
         fetch = f"Run `podium data fetch {name}`, or " if source.public else ""
         instruction = (
-            f"{'put' if fetch else 'Put'} {source.file} there, or set PODIUM_DATA to its folder"
+            f"{'put' if fetch else 'Put'} it there, or set PODIUM_DATA to the folder of all data"
         )
         raise UserError(f"There is no {path}. {fetch}{instruction}.")
     return path

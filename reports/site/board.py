@@ -10,12 +10,11 @@ from typing import Any
 
 from podium.harness.errors import UserError
 from podium.harness.ledger.runs import system_runs_below
-from podium.harness.text import pluralise
+from podium.harness.text import pluralise, safe_name
 from podium.reports import render
 from podium.reports.blocks import pinned_name
 from podium.reports.comparison_rows import Pair
 from podium.reports.derived import BlockSummary
-from podium.reports.finished import safe_name
 from podium.reports.report import Report, json_number, refuse_unfinished, report_of
 from podium.reports.site.audit_page import manifest_roots, verdict_sentence
 from podium.reports.site.build import SiteOptions, site_assets, write_site
