@@ -33,8 +33,8 @@ from podium.reports.stats import Cochran, Floats, cochran_q, detectable
 
 ORACLE_ROUTER = "oracle-router*"
 ROUTED = (
-    "each question to the single worker with the highest mean grade; of equal workers the "
-    "cheapest, also if none is right"
+    "each question to the single worker with the highest mean grade; of equal ones the cheapest, "
+    "also where nobody is right"
 )
 KEPT = (
     "suite", "suite_version", "label", "pool", "data_revision", "price_book",

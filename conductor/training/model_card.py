@@ -157,7 +157,7 @@ def leaks_text(run: Path) -> str:
 class SeedRun:
     """One finished run, ordered by its best validation and its seed."""
 
-    correct: float  # best validation
+    correct: float  # best validation, as its training values it
     seed: int
     folder: Path
     step: int

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib import metadata
+from math import isnan
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
@@ -23,7 +24,7 @@ from podium.conductor.training.training_rows import TrainingRow
 from podium.harness.errors import UserError
 from podium.harness.files import replace_file
 from podium.harness.plan_habits import PlanHabits, plan_habits
-from podium.harness.rewards.outcome import VALUED, RewardItem, Status
+from podium.harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, Status
 from podium.harness.rewards.trainers import run_in_loop
 from podium.harness.run.experiment import is_new
 from podium.harness.suite import moved_versions
@@ -345,8 +346,13 @@ def judged(
     watching: RewardRecorder,
     rows: Sequence[TrainingRow],
     texts: Sequence[str],
+    value: Callable[[int, RewardOutcome], float] | None = None,
 ) -> dict[str, Any]:
-    """Reward plans for held-out rows; return their figures, over all and by suite."""
+    """Reward plans for held-out rows; return their figures, over all and by suite.
+
+    `value` gives the worth of the plan of a row, if `best/` is chosen by another figure than the
+    share of right answers; NaN counts as 0.
+    """
     started = monotonic()
     items = [
         RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers, row.first)
@@ -358,8 +364,13 @@ def judged(
     for item, outcome in zip(items, results.outcomes, strict=True):
         grade = outcome.components.get("correct")
         grades[item.suite] += [] if grade is None else [grade]
+    worth: dict[str, float] = {}
+    if value:
+        values = [value(index, outcome) for index, outcome in enumerate(results.outcomes)]
+        worth["worth"] = sum(number for number in values if not isnan(number)) / len(values)
     return {
         **step_summary(results, read),
+        **worth,
         "suites": {suite: mean(values) for suite, values in grades.items()},
         "workers": worker_shares(results, read),
         "questions": len(items),
@@ -461,7 +472,7 @@ def note_validation(state: TrainingState, step: int, validation: Validation | No
     if validation is None:
         return False
     state.validating = max(state.validating, Decimal(str(validation.get("usd") or 0)))
-    worth = sure_share(validation)
+    worth = validation.get("worth", sure_share(validation))
     if worth is not None and (state.best is None or worth > state.best):
         state.best, state.best_step, state.since = worth, step, 0
         return True

@@ -368,7 +368,13 @@ class _Training:
         form = self.job.config.form
         texts = [completion(form, plans.steps(index)) for index in range(len(rows))]
         training_rows = [TrainingRow(row.suite, row.question, workers=row.workers) for row in rows]
-        validation = run_folder.judged(self.job, self.rewards.validation, training_rows, texts)
+        validation = run_folder.judged(
+            self.job,
+            self.rewards.validation,
+            training_rows,
+            texts,
+            lambda index, outcome: self._value(outcome, rows[index]),  # dollars count, as in a step
+        )
         if run_folder.cut_short(validation):
             self.state.ended = (
                 f"stopped, because the budget ran out during the validation of step {line['step']}"

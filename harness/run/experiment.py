@@ -134,17 +134,7 @@ class Experiment:
             _same(name, getattr(self, name), getattr(new, name))
         if self.box and new.box:
             _same("box", self.box, new.box)
-        for suite in self.suite_versions.keys() & new.suite_versions.keys():
-            _same(f"version of {suite}", self.suite_versions[suite], new.suite_versions[suite])
-            _same(f"data of {suite}", self.data_revisions[suite], new.data_revisions[suite])
-            prompts = (experiment.prompts.get(suite, OFFICIAL) for experiment in (self, new))
-            _same(f"prompt of {suite}", *prompts)
-            stored, now = self.epochs[suite], new.epochs[suite]
-            _not_less("--epochs", stored, now, f"{stored} epochs of {suite}, not {now}")
-            limit, now = self.limit_of(suite), new.limit_of(suite)
-            _not_less("--suite-limit", limit or inf, now or inf, f"{limit} questions of {suite}")
-        for suite in self.images.keys() & new.images.keys():
-            _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
+        _refuse_other_suites(self, new)
         extent = f"--limit {self.limit}" if self.limit else "all questions"
         _not_less("--limit", self.limit or inf, new.limit or inf, extent)
         _same("headline", self.headline, new.headline)
@@ -162,6 +152,22 @@ class Experiment:
         return replace(
             self, limit=new.limit, entries=tuple(entries.values()), **settled, **by_suite
         )
+
+
+def _refuse_other_suites(stored: Experiment, new: Experiment) -> None:
+    """Raise UserError if a suite of both is another version of it, or asked less than before."""
+    for suite in stored.suite_versions.keys() & new.suite_versions.keys():
+        _same(f"version of {suite}", stored.suite_versions[suite], new.suite_versions[suite])
+        _same(f"data of {suite}", stored.data_revisions[suite], new.data_revisions[suite])
+        prompts = (experiment.prompts.get(suite, OFFICIAL) for experiment in (stored, new))
+        _same(f"prompt of {suite}", *prompts)
+        before, now = stored.epochs[suite], new.epochs[suite]
+        _not_less("--epochs", before, now, f"{before} epochs of {suite}, not {now}")
+        if limit := stored.suite_limits.get(suite):
+            now = new.limit_of(suite) or inf
+            _not_less("--suite-limit", limit, now, f"{limit} questions of {suite}")
+    for suite in stored.images.keys() & new.images.keys():
+        _same(f"sandbox image for {suite}", stored.images[suite], new.images[suite])
 
 
 BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images", "suite_limits")

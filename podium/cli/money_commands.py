@@ -232,7 +232,7 @@ def _models(args: argparse.Namespace) -> list[str]:
     specs = [read_pool(name) for name in pools]
     if not args.pool:
         specs = [spec for spec in specs if spec.label == "live"]
-    slots = [slot for spec in specs for slot in spec.slots]
+    slots = [slot for spec in specs for slot in spec.slots if isinstance(slot.price, str)]
     if not args.pool:  # products are priced on their maker's page: those entries are by hand
         slots = [slot for slot in slots if not slot.not_auditable and slot.provider != "fugu"]
     return sorted({slot.price_ref for slot in slots})

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # grading again calls models, an audit does not
     from podium.harness.model_judge import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (check them with --regrade)"
-SAME = "verdicts given anew and the same"
+SAME = "verdicts graded again with the same result"
 LACKING = "verdicts that no journal has, though it has the calls of their samples"
 UNKNOWN = "not comparable: verdicts that no journal has (check them with --regrade)"
 

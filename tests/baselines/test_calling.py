@@ -108,7 +108,7 @@ def test_a_question_that_taught_is_refused_before_anybody_is_asked() -> None:
         given, explored(explorer, given, {q.id: "4" for q in given.questions}, rig.again)
     )
     before = len(rig.heard)
-    with pytest.raises(UserError, match="smoothie-global was taught by again"):
+    with pytest.raises(UserError, match="smoothie-global was trained on again"):
         ask(smoothie_system(learned), rig.pool, replace(given.questions[0], id="again"))
     assert len(rig.heard) == before
 

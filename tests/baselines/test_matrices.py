@@ -185,7 +185,7 @@ def test_verdicts_that_are_not_whole_are_refused(tmp_path: Path) -> None:
     with gzip.open(tmp_path / VERDICTS, "wt") as file:
         file.write("source,model,record_id,correct\nklukosiute/gpqa-eval,m,rec1,1\n")
     (tmp_path / EPOCHS).write_text("item_id,model_id,score,epoch\n")
-    with pytest.raises(UserError, match="m has 1 records"):
+    with pytest.raises(UserError, match="m has 1 of 198 questions"):
         read_matrix("gpqa-verdicts", SourceRequest(tmp_path))
 
 

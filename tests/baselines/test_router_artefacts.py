@@ -188,7 +188,7 @@ def test_a_question_that_taught_a_router_does_not_examine_it() -> None:
     system = router_system(taught("router-knn"))
     rig = scripted_pool(algebraist="A", programmer="B", idler="C")
     seen = Question(id="seen", text=TAUGHT.questions[4].text.upper(), kind="text")
-    with pytest.raises(UserError, match="taught by seen"):
+    with pytest.raises(UserError, match="trained on seen"):
         anyio.run(system, seen, rig.pool)
     assert rig.heard == []
 

@@ -144,7 +144,7 @@ def test_more_neighbours_than_train_questions_are_refused(k: int) -> None:
 
 
 def test_more_clusters_than_train_questions_are_refused() -> None:
-    with pytest.raises(UserError, match="1 to 6 clusters"):
+    with pytest.raises(UserError, match="clusters must be 1 to 6"):
         ClusterRouter(clusters=7).fit(fitted_on(6), 0)
 
 

@@ -129,7 +129,7 @@ def test_an_exam_that_must_not_be_published_teaches_it_nothing() -> None:
 
 
 def test_a_question_that_taught_is_refused(system: System) -> None:
-    with pytest.raises(UserError, match="template-router was taught by river-0"):
+    with pytest.raises(UserError, match="template-router was trained on river-0"):
         counted_all(system, [(RIVERS[0], 1)], CREW)[0]
 
 

@@ -184,5 +184,5 @@ def test_seeds_that_graders_of_two_versions_rewarded_are_refused(tmp_path: Path)
 
 def test_a_folder_without_a_training_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "best")
-    with pytest.raises(UserError, match="no training"):
+    with pytest.raises(UserError, match="is not a training"):
         read_seed(tmp_path)

@@ -152,7 +152,7 @@ def test_a_model_that_is_no_worker_is_refused_even_if_the_framework_does_not_min
             return question.removeprefix("Say ")
 
     _, sample = sat_once(tmp_path, work)
-    assert "toy framework asked" in said(sample)
+    assert "toy framework called" in said(sample)
     assert "inspect/sage, inspect/clerk" in said(sample)
     assert not sample.scores
     assert rows_below(tmp_path) == []

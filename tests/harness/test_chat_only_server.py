@@ -31,4 +31,4 @@ def test_openai_s_other_api_is_named_with_the_fix(
         assert f"openai-api/NAME/sage and set NAME_BASE_URL={server.openai}" in said
         assert "NoneType" not in said or answer == "other"
         assert main(["doctor", "--pool", str(pool), "--drill", "--yes"]) == 1
-        assert "name it openai-api/NAME/MODEL" in capsys.readouterr().out
+        assert "Name the model openai-api/NAME/sage" in capsys.readouterr().out

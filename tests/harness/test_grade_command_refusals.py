@@ -72,7 +72,7 @@ def test_replies_that_are_none_are_refused(
         pytest.param("--out {0}/no/out.jsonl", "There is no directory", id="out"),
         pytest.param("--out {0}/replies.jsonl", "is the file to grade", id="same"),
         pytest.param("--suite practice-code --box bwrap", "no question", id="other-suite"),
-        pytest.param("--box cellar", "'cellar'; known", id="box"),
+        pytest.param("--box cellar", "'cellar'. Known boxes", id="box"),
     ],
 )
 def test_files_and_suites_that_are_not_there_are_refused(
@@ -88,7 +88,7 @@ def test_files_and_suites_that_are_not_there_are_refused(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        pytest.param("--box cellar", "'cellar'; known", id="name"),
+        pytest.param("--box cellar", "'cellar'. Known boxes", id="name"),
         pytest.param("--box subprocess --max-sandboxes 0", "must be at least 1", id="number"),
     ],
 )

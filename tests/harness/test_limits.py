@@ -116,7 +116,7 @@ def test_a_limit_below_one_bound_asks_nobody(tmp_path: Path) -> None:
     assert found.bill.lines == []
     assert found.refused[0].startswith(
         "$0.0000 of --max-usd 0.5 is spent, and the next call could pass it (it could cost up to "
-        "$0.56); run the same command"
+        "$0.56); to continue, run the same command"
     )
 
 

@@ -38,7 +38,10 @@ def written(path: Path, text: str) -> str:
         ("[grpo.model_init_kwargs]\nallow_all_kernels = true", "would run code"),
         ("[grpo.model_init_kwargs]\nkernel_config = {}", "would run code"),
         ("[grpo.model_init_kwargs]\nweights_only = false", "would run code"),
-        ("[grpo.model_init_kwargs]\nuse_safetensors = false", "takes attn_implementation, .*not"),
+        (
+            "[grpo.model_init_kwargs]\nuse_safetensors = false",
+            "supports attn_implementation.*not",
+        ),
         ("[model]\npath = 'x/y'\ntrust_remote_code = true", "has no key 'trust_remote_code'"),
         ("[lora]\ntrust_remote_code = true", "has no key 'trust_remote_code'"),
     ],

@@ -144,7 +144,7 @@ def test_a_card_of_ones_own_is_shown(file: Path, capsys: pytest.CaptureFixture[s
     [
         ("nowhere.py@letters", "There is no file nowhere.py. Name your own suite as FILE.py@NAME."),
         ("mine.py@majority", "mine.py has no suite called 'majority'."),
-        ("bad.py@letters", "bad.py cannot be imported (ZeroDivisionError: division by zero): "),
+        ("bad.py@letters", "bad.py cannot be imported (ZeroDivisionError: division by zero). "),
     ],
     ids=["file", "kind", "code"],
 )

@@ -107,7 +107,7 @@ def test_each_model_has_its_price_its_dollars_and_how_often_it_was_right(left: L
         ["single:gpt-5, in hindsight", "87.5", "-25.0"],
         ["oracle-router* of 2 workers", "87.5", "-25.0"],
     ]
-    assert "lack it: unlisted." in rivals["notes"][0]
+    assert "do not include it: unlisted." in rivals["notes"][0]
     assert "## Whom single:auto asked" in (left.folder / "report" / "table.md").read_text()
 
 
@@ -147,7 +147,10 @@ def test_a_price_is_that_of_the_name_or_none(left: Left, served: str | None, kno
     prices = {name: Price(Decimal(1), Decimal(at)) for at, name in enumerate(names)}
     call = replace(left.of("auto")[0], served_model=served)
     key, price = answering_price(call, {}, Book("mine", "undated", "", prices, ""))
-    assert (key.split(": ")[0], price) == (known, prices.get(known))
+    assert (key.split("; add a worker with that model and its price")[0], price) == (
+        known,
+        prices.get(known),
+    )
 
 
 @pytest.mark.slow

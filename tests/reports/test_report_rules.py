@@ -98,9 +98,9 @@ def test_a_file_in_place_of_the_output_directory_is_refused_before_anything_is_r
 ) -> None:
     out = tmp_path / "report"
     out.write_text("mine")
-    with pytest.raises(UserError, match="report is no directory"):
+    with pytest.raises(UserError, match="report is not a directory"):
         write_report([tmp_path / "no logs are here"], out)
-    with pytest.raises(UserError, match="report is no directory"):
+    with pytest.raises(UserError, match="report is not a directory"):
         write_report([tmp_path / "no logs are here"], out / "deeper")
     assert out.read_text() == "mine"
 

@@ -122,7 +122,7 @@ def test_a_box_without_the_libraries_is_refused_and_fails_nobody(
 def test_a_box_with_the_libraries_is_taken_and_another_refused_by_name() -> None:
     assert SUITE.refusal("docker", [f"{name}==1.0" for name in NEEDED]) == ""
     said = SUITE.refusal("bwrap", [f"{name}==1.0" for name in NEEDED - {"scipy"}])
-    assert said.startswith("The box bwrap lacks scipy: ")
+    assert said.startswith("The box bwrap lacks scipy. ")
 
 
 def test_a_task_that_cannot_run_here_is_refused_with_the_reason(

@@ -298,7 +298,7 @@ def test_a_missing_file_says_which_to_put_where(
 
 def test_a_missing_file_that_no_hub_has_says_where_to_put_it(tmp_path: Path) -> None:
     source = DataSource(file="livecodebench/one.jsonl", sha256="0" * 64, rows=1, licence="test")
-    with pytest.raises(UserError, match=r"put one\.jsonl there"):
+    with pytest.raises(UserError, match=r"Put one\.jsonl there"):
         pinned_index("one", {"one": source}, tmp_path)
 
 

@@ -102,7 +102,7 @@ def test_without_the_data_the_pool_is_refused_with_the_file_and_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PODIUM_DATA", str(tmp_path / "nothing"))
-    with pytest.raises(UserError, match=r"aime25_4models\.jsonl there, .* PODIUM_DATA"):
+    with pytest.raises(UserError, match=r"aime25_4models\.jsonl\. .* put it there, .* PODIUM_DATA"):
         pool_models(read_pool("recorded-aime25"))
 
 

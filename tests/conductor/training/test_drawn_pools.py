@@ -86,7 +86,7 @@ def test_the_pools_of_a_seed_are_the_same_when_there_are_more_of_them() -> None:
 
 
 def test_whom_no_pool_can_show_is_refused() -> None:
-    with pytest.raises(UserError, match="shown=7 of a pool with 4 workers"):
+    with pytest.raises(UserError, match="shown=7 does not fit a pool of 4 workers"):
         job(shown=7)
 
 

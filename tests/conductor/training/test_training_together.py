@@ -124,7 +124,7 @@ def test_adapters_are_refused_where_nobody_could_merge_them(
 ) -> None:
     refuse_sharding(read_config("small-gpu"))
     sharded(monkeypatch, "3")
-    with pytest.raises(UserError, match=r"adapters are merged .* launch it with ddp.yaml"):
+    with pytest.raises(UserError, match=r"adapters are merged .* Launch it with ddp.yaml"):
         refuse_sharding(read_config("small-gpu"))
 
 

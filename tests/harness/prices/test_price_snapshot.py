@@ -114,7 +114,7 @@ def test_a_launch_day_on_record_cannot_be_talked_away(tmp_path: Path) -> None:
         'date = "2024-01-01"\nsource = "s"\n[usd_per_mtok."openai/gpt-5"]\n'
         'input = "1"\noutput = "1"\nlaunched = "2023-01-01"\n'
     )
-    with pytest.raises(UserError, match="before 2025-08-07"):
+    with pytest.raises(UserError, match="launched on 2025-08-07, after the date of the book"):
         read_book(str(path))
 
 

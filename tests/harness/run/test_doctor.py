@@ -78,7 +78,7 @@ def test_all_that_speaks_against_a_run_is_said_at_once(
         "conductor was trained for the 8 workers",
         "OPENROUTER_API_KEY",
         "router-knn must be trained before it runs on 'gpqa-diamond'",
-        "'cellar'; known",
+        "'cellar'. Known boxes",
     ):
         assert any(said in one for one in found), said
     assert not any(one.startswith("compute-") for one in found)  # conductor-prompted is there

@@ -203,4 +203,4 @@ def test_doctor_looks_into_a_box(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--box", "subprocess"]) == 0
     assert "Box 'subprocess': Python 3." in capsys.readouterr().out
     assert main(["doctor", "--box", "cellar"]) == 1
-    assert "'cellar'; known" in capsys.readouterr().out
+    assert "'cellar'. Known boxes" in capsys.readouterr().out

@@ -76,7 +76,7 @@ def test_another_price_book_is_another_experiment(tmp_path: Path) -> None:
     toy_run(log_dir, limit=2)
     book = tmp_path / "run-prices.toml"
     book.write_text(book.read_text().replace('"100"', '"200"'))
-    with pytest.raises(UserError, match="its book_sha256 is"):
+    with pytest.raises(UserError, match="its book_sha256 changed"):
         toy_run(log_dir, limit=2)
 
 

@@ -91,7 +91,7 @@ BAD = {
     ("dollars=1",): "'dollars=1' is not an equal budget",
     ("calls=0",): "The sizes of an equal budget in calls must be whole numbers of at least 1, not "
     "0.",
-    ("calls=1.5",): "The sizes of an equal budget in calls are whole numbers of at least 1",
+    ("calls=1.5",): "The sizes of an equal budget in calls must be whole numbers of at least 1",
     ("tokens=300",): "No call fits in tokens=300: the smallest can take",
     (
         "tokens=9000",

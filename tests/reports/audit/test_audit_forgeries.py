@@ -106,7 +106,7 @@ def test_nothing_fails_where_nothing_was_changed(run: Path) -> None:
             "head",
             lambda line: {**line, "label": "recorded"},
             "I4",
-            "names label recorded",
+            "has label recorded",
             id="called-recorded",
         ),
     ],

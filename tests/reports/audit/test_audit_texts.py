@@ -200,7 +200,9 @@ def test_verdicts_that_were_given_again_are_weak_until_they_are_given_anew(tmp_p
     assert regrade_dir(log_dir, {"toy": Toy()}, None)[0].changed == 6
     assert said(audit(log_dir), "I16").startswith("weak")
     anew = given_anew(remade_dir(log_dir, {"toy": Toy()}, None))
-    assert said(audit(log_dir, anew=anew), "I16") == "pass\nverdicts given anew and the same"
+    assert (
+        said(audit(log_dir, anew=anew), "I16") == "pass\nverdicts graded again with the same result"
+    )
 
 
 def test_verdicts_are_left_out_with_their_reason(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def test_a_currency_other_than_dollars_is_refused_in_every_format(tmp_path: Path
         text = exports.EXPORTS[format](rows_for(format))
         path = tmp_path / format
         path.write_text(text.replace(old, '"currency": "CHF"'))
-        with pytest.raises(UserError, match="bills in CHF: only US dollars"):
+        with pytest.raises(UserError, match="bills in CHF, and only US dollars are compared"):
             reconcile([], read_invoice(path), InvoiceOptions(whole_account=True))
 
 

@@ -143,7 +143,7 @@ def test_a_call_over_midnight_may_be_billed_on_either_day_when_all_days_agree(
     moved = replace(late, started="2026-02-01T11:00:01+00:00")
     found = held_against(tmp_path, [early, late, last], [early, moved, last])
     assert found.ok
-    assert all("crossed the bucket's edge" in one.explained_by[0] for one in found.rows)
+    assert all("crossed the end of the bucket" in one.explained_by[0] for one in found.rows)
     bigger = replace(moved, output=11)
     assert not held_against(tmp_path, [early, late, last], [early, bigger, last]).ok
 

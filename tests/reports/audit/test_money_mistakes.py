@@ -114,7 +114,7 @@ def test_reprice_refuses_a_place_that_is_taken_before_it_reads_a_log(
     (tmp_path / "reprice.json").write_text("mine")
     words = ["reprice", str(logs), "--book", "rehearsal", "--out"]
     assert "give another --out" in refused([*words, str(tmp_path)], capsys)
-    assert "no directory" in refused([*words, str(tmp_path / "reprice.json")], capsys)
+    assert "is not a directory" in refused([*words, str(tmp_path / "reprice.json")], capsys)
     assert (tmp_path / "reprice.json").read_text() == "mine"
 
 
