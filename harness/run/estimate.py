@@ -227,14 +227,16 @@ def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate
     return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name, batched, rate)
 
 
-def duration_text(found: Estimate) -> str:
-    """Return how long the pool's workers will write; empty if the pool states no rate."""
-    rate = found.tokens_per_second
-    totals = {"about": found.expected.output, "at most": found.most.output}
-    parts = [f"{word} {float(n) / rate / 3600:.1f} h" for word, n in totals.items() if n and rate]
-    if not parts:
+def duration_text(forecast: Estimate) -> str:
+    """Return the hours that the pool's workers write; empty if the pool states no rate."""
+    rate, most = forecast.tokens_per_second, [line.most.output for line in forecast.lines]
+    known = [tokens for tokens in most if tokens is not None]
+    if not rate or not known:
         return ""
-    return f"At {rate:g} output tokens a second, as the pool file states: {', '.join(parts)}."
+    hours = float(sum(known)) / rate / 3600
+    more = "" if len(known) == len(most) else ", and more for systems whose calls are unknown"
+    pace = f"At {rate:g} output tokens a second (pool file)"
+    return f"{pace}, replies take at most {hours:.1f} h{more}."
 
 
 SAMPLE = 20

@@ -1,5 +1,6 @@
 """A dry run says what a run will ask and cost; it asks nobody, and writes nothing."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,21 @@ from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book
 from podium.harness.records import Question
 from podium.harness.run.catalogue import RunRequest
-from podium.harness.run.estimate import Estimate, EstimateLine, estimate, estimate_text
-from podium.harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_all
+from podium.harness.run.estimate import (
+    Estimate,
+    EstimateLine,
+    duration_text,
+    estimate,
+    estimate_text,
+)
+from podium.harness.run.forecast import (
+    UNKNOWN_CALL,
+    CountedCall,
+    Estimator,
+    PastRuns,
+    Unplannable,
+    counted_all,
+)
 from podium.harness.run.run_request import RequestReader
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 from tests.suites.toy_suites import JudgedToy, VariedToy
@@ -115,6 +129,20 @@ def test_a_first_dry_run_goes_by_the_plan_and_the_limits(tmp_path: Path) -> None
     assert f"--max-usd {enough} would be enough without HTTP retries." in estimate_text(found)
     assert not log_dir.exists()
     assert calls(log_dir) == []
+
+
+def test_a_pool_that_states_its_rate_says_how_long_replies_take(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    pool = limited_pool(log_dir)
+    assert duration_text(dry(log_dir, limit=2)) == ""
+    pool.write_text(f"tokens_per_second = 0.01\n{pool.read_text()}")
+    forecast = dry(log_dir, limit=2)
+    told = "At 0.01 output tokens a second (pool file), replies take at most 2.8 h."
+    assert duration_text(forecast) == told, "two replies of 50 tokens"
+    assert told in estimate_text(forecast)
+    unknown = replace(forecast.lines[0], most=UNKNOWN_CALL)
+    both = replace(forecast, lines=(*forecast.lines, unknown))
+    assert duration_text(both).endswith("2.8 h, and more for systems whose calls are unknown.")
 
 
 def test_a_run_with_the_safe_limit_finishes_and_costs_no_more(tmp_path: Path) -> None:
