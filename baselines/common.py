@@ -134,7 +134,7 @@ def learnt_from(
 
 
 def add_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return arrays under longer names, as several share one artefact."""
+    """Return arrays under prefixed names, so that several sets fit into one artefact."""
     return {f"{prefix}{name}": values for name, values in arrays.items()}
 
 

@@ -137,7 +137,8 @@ def compute_matched_system(
     """Ask one worker k times on average, and vote or test; `matched_with` is provenance."""
     if worker is None or k is None:
         raise UserError(
-            "k is unknown until the system to match has run on the suite. Run that system first."
+            "The number of samples (k) comes from the system that this control matches. Run that "
+            "system on the suite first."
         )
     if not 1 <= k <= MOST_SAMPLES:
         raise UserError(f"A matched k must be between 1 and {MOST_SAMPLES}, not {k}.")

@@ -121,7 +121,7 @@ class CardReading:
         return self.openings is None or first_word(card) in self.openings
 
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
-        """Return remarks on its use with a pool, given each worker's card."""
+        """Return remarks on using the conductor with a pool, given each worker's card."""
         remarks: list[str] = []
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:

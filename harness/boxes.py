@@ -100,7 +100,7 @@ def refuse_unknown(boxes: Boxes, name: str | None) -> None:
 
 
 def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
-    """Return the box for programs (`ours`: all are rehearsal's); UserError if no engine answers."""
+    """Return `name`, else `subprocess` (rehearsal, `ours`) or docker; UserError if it is down."""
     if name or ours:
         return name or SUBPROCESS
     if reason := boxes.engine():

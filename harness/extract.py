@@ -69,7 +69,7 @@ def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") 
 
 
 def read_expressions(reply: str) -> Reading[tuple[str, ...]]:
-    """Read the LaTeX or text that the reply gives; several if statements stand together.
+    """Read the LaTeX or text that the reply gives; several if its last answers belong together.
 
     Whether several are one answer in two forms, a list or a hedge is for the grader.
     """
@@ -95,7 +95,7 @@ def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD
 
 
 def extract_expressions(reply: str) -> tuple[str, ...]:
-    r"""Return the LaTeX or text that the reply gives; several if statements stand together.
+    r"""Return the LaTeX or text that the reply gives; several if its last answers belong together.
 
     >>> extract_expressions(r"Not \boxed{3}. So $x=\boxed{1}$ or $x=\boxed{-2}$.")
     ('1', '-2')

@@ -205,7 +205,7 @@ class Limited(RawIOBase):
     """A stream that is unpacked, such as a .gz file, until it has given too much: TooLarge."""
 
     def __init__(self, stream: Any, packed: int) -> None:
-        """Wrap a stream that comes of `packed` bytes."""
+        """Wrap a stream that unpacks a file of `packed` bytes."""
         self._stream, self._left = stream, max(4 * SMALL, RATIO * packed)
 
     def readable(self) -> bool:

@@ -91,7 +91,7 @@ class ConnectionLimits:
 
     @property
     def accepted_at_once(self) -> int:
-        """Connections that are accepted before any of them is counted."""
+        """Maximum connections that one turn of the event loop accepts, before any is counted."""
         return max(8, min(MOST, (open_files() - self.most) // 4))
 
     def seconds(self, awaited: Awaited) -> float:

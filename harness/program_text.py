@@ -101,7 +101,7 @@ def unbound_names(*trees: ast.AST) -> tuple[str, ...]:
 
 
 def defines(text: str, names: Iterable[str]) -> bool:
-    """Return whether a line at the margin of a text defines one of these names."""
+    """Return whether an unindented line of a text defines one of these names."""
     return any(_definition(name).search(text) for name in names)
 
 

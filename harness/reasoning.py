@@ -62,7 +62,7 @@ class ReasoningMark:
 
 @cache
 def reasoning_marks() -> tuple[ReasoningMark, ...]:
-    """Return the table of marks."""
+    """Return the marks that begin and end reasoning, from `MARKS_FILE`."""
     rows = tomllib.loads(MARKS_FILE.read_text(encoding="utf-8"))["mark"]
     lists = ("open", "close", "answer")
     return tuple(ReasoningMark(**row | {key: tuple(row[key]) for key in lists}) for row in rows)

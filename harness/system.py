@@ -140,7 +140,7 @@ class Exploring(SystemMethods):
     """Methods of a system that learns by trying and overrides nothing else."""
 
     def __init__(self, make: Callable[[], Explorer]) -> None:
-        """Store the factory of its explorer."""
+        """Store the function that makes the system's explorer."""
         super().__init__()
         self._make = make
 
@@ -207,7 +207,7 @@ class SystemCard:
 
 
 def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
-    """Return the expectation of exactly `count` calls.
+    """Return an `Expected` whose least and most calls are both `count` of its arguments.
 
     >>> exactly(lambda n, args: n + 1)(7, {})
     (8, 8)

@@ -56,7 +56,7 @@ class Panel:
 
     @property
     def drawn(self) -> list[TableRow]:
-        """The rows that can be placed."""
+        """The rows with a position in `places`."""
         return [row for row in self.rows if id(row) in self.places]
 
     def point(self, row: TableRow) -> tuple[float, float]:

@@ -42,7 +42,7 @@ def pins_digest(requirements: Path) -> str:
 
 
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
-    """Install the pinned packages into `folder`, with pip, for another Python."""
+    """Install the pinned packages into `folder` with pip, for the Python of `target`."""
     if find_spec("pip") is None:
         raise SandboxError(
             f"pip fetches the packages of a sandbox, but {sys.executable} lacks pip. "

@@ -174,7 +174,7 @@ def _calls(rules: Mapping[str, Rule], architecture: Literal[0, 1]) -> _Code:
 
 
 def _check(check: ArgumentCheck, refuse: bytes) -> _Code:
-    """Return code that refuses the call, or continues after its end."""
+    """Return instructions that refuse a call if the check fails; else the next ones run."""
     code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
     if check.test == "one of":
         count = len(check.values)

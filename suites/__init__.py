@@ -129,9 +129,9 @@ def strip_instruction(question: Question) -> str:
 def log_eval_access(
     log_dir: Path, suite: Suite[Any], n: int, *, split: Split = "eval", reason: str = ""
 ) -> None:
-    """Append the opening of `n` questions, dated now, to a directory's access log.
+    """Record in a directory's access log that `n` questions are read now.
 
-    Rows without `prompt` are older than that field.
+    Rows without `prompt` were written before that field existed.
     """
     row = {
         "opened": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -109,7 +109,7 @@ def _verdict_on(same: bool) -> tuple[Verdict, str]:
 
 
 def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str, bool]:
-    """Compare a method's return value; a malformed report was forged, an empty one never written.
+    """Compare a method's return value; an empty one is an error, a malformed (forged) one wrong.
 
     The last element is whether the value is equal, not only close.
     """

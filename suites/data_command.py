@@ -328,7 +328,7 @@ def show_data(
 
 
 def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
-    """Return the tables of a suite: NAME and NAME-..., or those of its release."""
+    """Return the sources of a suite: NAME and NAME-..., or the files of its release."""
     if isinstance(suite, PracticeSuite):
         return ()
     if isinstance(suite, LiveCodeBench):

@@ -339,7 +339,7 @@ class ContrastiveRouter(MeanDollars):
         return np.where(params["known"], chance, np.nan)
 
     def loss(self, params: Params, batch: Batch) -> float:
-        """Return minus the mean known score of the nearest workers."""
+        """Return the negated mean of the known scores of each question's nearest worker."""
         nearest = np.argmax(cosines(params, batch[0]), axis=1)
         picked = batch[1][np.arange(len(nearest)), nearest]
         graded = picked[~np.isnan(picked)]

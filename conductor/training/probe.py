@@ -177,7 +177,7 @@ def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[
 
 
 def _update_seconds(probe: _Probe, grpo: Any, plans: Sequence[Sequence[int]]) -> float:
-    """Return the seconds of the updates that one generation of plans serves."""
+    """Return the seconds of all updates that are made with one batch of generated plans."""
     sizes, each = grpo_options.batch_sizes(probe.job.config), grpo.args.per_device_train_batch_size
     grpo.create_optimizer()
     grpo.current_gradient_accumulation_steps = sizes["accumulate"]

@@ -167,8 +167,8 @@ def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> 
     then = {name: version for name, version in graders_in(earlier).items() if name in here}
     if unknown := [name for name, version in then.items() if not version]:
         raise UserError(
-            f"This training's manifest does not say which version of {', '.join(unknown)} rewarded "
-            "it, but all its rewards must be of one version. Begin anew with --out."
+            f"This training's manifest does not say which version of {', '.join(unknown)} graded "
+            "its rewards, and one training must use one version. Start a new training with --out."
         )
     if versions := moved_versions(then, here):
         version, commit = earlier.get("versions", {}).get("podium"), earlier.get("code_revision")
@@ -294,7 +294,7 @@ def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
 
 
 def training_finished(config: TrainingConfig, out: Path) -> bool:
-    """Return whether a training saved its last model, by its last step or by its own rule."""
+    """Return whether a training saved its last model: at its last step, or by `patience`."""
     lines, patience = read_lines(out / METRICS), config.validation.patience
     if not lines or not any((out / LAST / name).is_file() for name in (INFO, POLICY)):
         return False

@@ -265,7 +265,7 @@ class _Training:
         return options
 
     def _validation_rows(self, held_out: Sampler) -> list[Row]:
-        """Return the held-out questions, each with one of the pools that never teach."""
+        """Return the held-out questions, each with one of the pools that training never uses."""
         rng, pools = default_rng([self.job.config.run.seed, 0, 1]), held_out.groups
         return [
             draw_row(held_out, (name, question), rng, pools[number % len(pools)])

@@ -79,7 +79,7 @@ class ModelShape:
         return self.vocab * h * (1 if self.tied else 2) + self.layers * layer + h
 
     def lora(self, rank: int) -> int:
-        """Weights of adapters on every linear layer."""
+        """Number of weights of LoRA adapters on every linear layer."""
         h, kv, i = self.hidden, self.kv, self.intermediate
         ends = 2 * (h + h) + 2 * (h + kv) + 3 * (h + i)
         return self.layers * rank * ends

@@ -90,7 +90,7 @@ class StepDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTexts:
-    """Facts of a query beside its rows; empty if texts are withheld."""
+    """A query's texts, and how its verdict was reached; empty if texts are withheld."""
 
     log: str | None = None
     """Name of the file that the verdict was read from."""

@@ -121,7 +121,7 @@ class CallSum:
 
     @property
     def tokens_reasoning(self) -> int | None:
-        """None if a call did not report it."""
+        """Reasoning tokens of all calls; None if a call did not report them."""
         return None if self.unthought else self.reasoning
 
     @property

@@ -41,7 +41,7 @@ class Turn:
 
 
 def turns_in(sample: Json, to_text: Told) -> Iterator[Turn]:
-    """Yield the turns of a sample of a raw log; none if a system answered it at once."""
+    """Yield the turns of a raw log's sample; none if no system was called as a model."""
     turn: list[Json] = []
     for event in cast(Iterable[Json], sample.get("events") or ()):
         if event["event"] == "model" and str(event.get("model")).startswith(SYSTEMS):

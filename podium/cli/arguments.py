@@ -159,7 +159,7 @@ def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
 
 
 def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print a text unchanged, or print or write its facts as `--json` requests."""
+    """Print a text unchanged; `--json PATH` also writes it as JSON, `--json -` prints only JSON."""
     if args.json and args.json != Path(HERE):
         refuse_unwritable_file(args.json, "--json")
         if args.json.exists():

@@ -125,7 +125,7 @@ def run(add: Arguments) -> None:
     )
     add.repeated("-T KEY=VALUE", "argument of suites that are Inspect tasks; repeat", argument)
     _pool(add)
-    add("--log-dir", "directory of the run: a new one, or one to resume (the file's)", Path)
+    add("--log-dir", "directory of the run: a new one, or one to resume (the run file's)", Path)
     add("--save-run FILE", "write these options to a new run file; run nothing", Path)
     add("--limit", "first N questions (all)", up_to(MOST))
     of_suite = "first N questions of one suite, instead of --limit; repeat for several"
@@ -320,7 +320,11 @@ def reward(add: Arguments) -> None:
     add("--log-dir DIR", "directory for a log of all worker calls (none)", Path)
     add("--timeout S", "timeout per item, in seconds (120)", float, default=120.0)
     add("--max-masked", "maximum share of items without a value (0.3)", float, default=0.3)
-    add("--most N", "maximum items at once (number of cores; with --pool 64)", up_to(EPOCHS))
+    add(
+        "--most N",
+        "maximum items scored at once (number of cores; 64 for a --pool)",
+        up_to(EPOCHS),
+    )
     values = "plain: the grade; paper, with --pool: 0.5 for a valid plan that is wrong (plain)"
     add("--values plain|paper", values)
     missing = "response to OpenRLHF if a reward is missing: fail the request, or send 0 (error)"
@@ -368,7 +372,7 @@ def train(add: Arguments) -> None:
     """Train a conductor with rewards, estimate the cost, plot learning curves, or release it."""
     add("config CONFIG", "name of a shipped config, or path of a TOML file", nargs="?")
     add("--out DIR", "run folder (training/CONFIG-seed-N)", Path)
-    add("--seed N", "seed of the training, as run.seed (the config's)", up_to(SEED))
+    add("--seed N", "seed of the training, instead of the config's run.seed", up_to(SEED))
     add.flag("--dry-run", "estimate memory, calls and dollars; train nothing")
     add("--max-usd X", "stop with a checkpoint after this many US dollars are spent", dollars)
     _consent(add)
@@ -530,7 +534,7 @@ def doctor(add: Arguments) -> None:
     add.repeated("--system", "check a run of this system or group; repeat")
     add("--split", "train, validation or eval (eval)")
     add("--limit", "first N questions (all)", int)
-    add("--log-dir", "run directory that the run would resume (a new one)", Path)
+    add("--log-dir", "check a resume of the run in this directory (a new run)", Path)
     add("--box", "also check this sandbox")
     add(
         "--max-usd USD",

@@ -161,7 +161,7 @@ class Admission:
         return tuple(self._meter(purse, *pair) for purse, pair in zip(purses, limits, strict=True))
 
     def _today(self) -> date:
-        """Return the day in UTC; a new day drops the meters of the last."""
+        """Return today's date in UTC; on a new day, drop the spend meters of the previous day."""
         # Requests in flight keep the meters they were admitted with. If the system clock is set
         # back, a day's dollars are not granted twice.
         if (day := self._clock().astimezone(UTC).date()) > self._day:

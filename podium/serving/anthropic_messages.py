@@ -196,7 +196,7 @@ def _tool_choice(fields: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice |
 
 
 def _sampling(fields: MessageFields) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return the requested sampling, and our field -> the dialect's name."""
+    """Return the requested settings, and for each field the name that the request uses."""
     choice = fields.tool_choice
     one_call = False if choice and choice.disable_parallel_tool_use else None
     options = {

@@ -39,7 +39,7 @@ class Refusal(PodiumError):
         param: str | None = None,
         retry_after_s: int | None = None,
     ) -> None:
-        """Say why; `param` is the wrong field, `retry_after_s` the time until a retry can help."""
+        """Store the reason, the invalid field, and the seconds after which a retry can help."""
         super().__init__(sentence)
         self.status, self.param, self.retry_after_s = status, param, retry_after_s
         self.kind: RefusalKind = kind

@@ -53,7 +53,7 @@ def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[st
 
 
 def _sides(change: RunChange) -> tuple[str, str]:
-    """Return the value in either run, truncated: a list of plans may be long."""
+    """Return the changed fact's value in each run, shortened: a list of plans may be long."""
     return shortened(change.here, ARGUMENTS), shortened(change.against, ARGUMENTS)
 
 

@@ -143,7 +143,7 @@ def write_site(
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
-    """Write the pages of served requests without a run; a server renders texts on request."""
+    """Write the site of served requests, if there is no run; a server adds texts on request."""
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
     systems = served_systems(dirs, 0)

@@ -134,9 +134,9 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 
 
 def _references(block: SiteBlock, served: bool) -> list[int]:
-    """Return the rows that a reader may choose as the reference, each system once.
+    """Return the rows that a reader may choose as another reference, one row per system.
 
-    A server renders them on request, a folder within `MOST`; `podium report --vs` has all.
+    A site without a server has none above `MOST` cells; there, use `podium report --vs`.
     """
     cells = len(block.pairs) ** 2 * len(block.questions)
     if len(block.pairs) < 2 or (cells > MOST and not served):

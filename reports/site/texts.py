@@ -40,7 +40,7 @@ MOST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RowTexts:
-    """The sources of the texts of one row of a report."""
+    """One row of a report, with the files from which the texts of its queries are read."""
 
     row: int
     """Its number among the rows of the report."""
