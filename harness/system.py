@@ -207,7 +207,7 @@ class SystemCard:
 
 
 def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
-    """Return an `Expected` whose least and most calls are both `count` of its arguments.
+    """Return a function that expects exactly `count` calls: the least and the most are equal.
 
     >>> exactly(lambda n, args: n + 1)(7, {})
     (8, 8)
