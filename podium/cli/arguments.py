@@ -159,7 +159,7 @@ def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
 
 
 def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print a text unchanged; `--json PATH` also writes it as JSON, `--json -` prints only JSON."""
+    """Print a text unchanged; `--json PATH` also writes facts, `--json` alone prints only them."""
     if args.json and args.json != Path(HERE):
         refuse_unwritable_file(args.json, "--json")
         if args.json.exists():
