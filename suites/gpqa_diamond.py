@@ -47,7 +47,7 @@ ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 
 MEMBER = "dataset/gpqa_diamond.csv"
 PASSWORD = "deserted-untie-orchid"
-"""Public, in the README of github.com/idavidrein/gpqa: it stops crawlers, not people."""
+"""The archive's password, public in the README of github.com/idavidrein/gpqa: against crawlers."""
 
 ID = "Record ID"
 QUESTION = "Question"
@@ -60,7 +60,7 @@ class GpqaDiamond(PromptedSuite):
     """The GPQA-Diamond suite, with one of two prompts.
 
     `official` is the template of openai/simple-evals @ ee3b031. `paper`, as in the conductor paper,
-    is `gpqa:diamond` of huggingface/lighteval @ 3fd1526: the same words, data without outer spaces.
+    is `gpqa:diamond` of huggingface/lighteval @ 3fd1526: the same text, but with cells stripped.
     """
 
     name: str = "gpqa-diamond"
@@ -135,7 +135,7 @@ def first_places(ids: Iterable[str]) -> dict[str, int]:
 
 
 def arrange_options(right: str, wrong: Sequence[str], place: int, seed: str) -> list[str]:
-    """Return the options: the right one at index `place`, the wrong ones in an order by `seed`."""
+    """Return the options: the right one at index `place`, the wrong ones shuffled by `seed`."""
     printed = Random(seed).sample(sorted(wrong), len(wrong))
     printed.insert(place, right)
     return printed
@@ -150,7 +150,7 @@ def rotate_options(question: Question, epoch: int) -> Question:
     """Reorder the options of an epoch-1 question: the right letter moves by one per epoch.
 
     The question must list its options in `metadata["choices"]`. Raises ValueError if its text does
-    not end with these, printed by `option_lines`, or if its target is removed (sealed).
+    not end with them as `option_lines` formats them, or if its target is removed (sealed).
     """
     target = unsealed(question)
     options: list[str] = list(question.metadata["choices"])
@@ -186,7 +186,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
 
 
 def read_own_rows(path: Path) -> Rows:
-    """Return the rows of a user's file (JSONL or CSV) with the official columns."""
+    """Return the rows of a user's file (JSONL or CSV) with the columns of the official CSV."""
     rows, refused = Rows(), f"{path} has no rows."
     try:
         rows = [row for _, row in read_rows(path)]

@@ -52,8 +52,8 @@ LACKS_PACKAGES = (
 )
 
 FIRST_S, GROWTH = 2.0, 4.0
-"""Seconds of tests in a program's first command, and the factor by which each further command gets
-more: so a program that fails its first tests runs few others."""
+"""Seconds that a program's first sandbox command may run tests, and the factor by which this grows
+for each further command: a program that fails its first tests runs few others."""
 GRACE_S = 60.0
 INPUT_BYTES = 16 << 20
 """Maximum size of the inputs of one command, in bytes, unless a single input is larger."""
@@ -208,11 +208,11 @@ class _Job:
 
     @property
     def most_bytes(self) -> int:
-        """Maximum bytes of the judge's answers: ANSWER_BYTES, plus the run that exceeds them."""
+        """Maximum bytes of the judge's answers: ANSWER_BYTES, and the run that exceeds this."""
         return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
-        """Return the timeout in s: all runs, or `seconds` of them and one more, plus GRACE_S."""
+        """Return the timeout in s: for all runs or `seconds` and one more run, plus GRACE_S."""
         runs_s = min(inputs * self.limits.wall_s, self.seconds + self.limits.wall_s)
         return math.ceil(runs_s + GRACE_S)
 
@@ -226,7 +226,7 @@ class InspectBox:
 
     @property
     def name(self) -> str:
-        """`inspect:docker`, `inspect:k8s`, ...; SandboxError if there is none, or for `local`."""
+        """`inspect:docker`, `inspect:k8s`, ...; SandboxError without a sandbox or for `local`."""
         try:
             sandbox: object = util.sandbox().as_type(cast(Any, util.SandboxEnvironment))
         except ProcessLookupError:
@@ -273,7 +273,7 @@ class InspectBox:
         """Do nothing: Inspect closes its sandbox."""
 
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
-        """Return outcomes of the first inputs, at least one; a killed judge is retried with one."""
+        """Return outcomes of the first inputs, at least one; if the judge dies, retry with one."""
         try:
             with cells.CORES.all() if alone else cells.CORES.one():
                 return _outcomes(self._ask(job, chunk)[1])

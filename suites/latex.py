@@ -336,9 +336,9 @@ def is_unit(unit: str) -> bool:
 
 
 def units_contradict(gold: "Measured", answer: "Measured") -> bool:
-    """Return whether two values have different units, or one a unit and the other a % or a count.
+    """Return whether two values have different units.
 
-    Upper and lower case differ if both units are in `SYMBOLS`: mW is not MW, but KM may be km.
+    A percent sign or a count differs from every unit. mW is not MW, but unknown units ignore case.
     """
     if gold.unit and answer.unit:
         both_known = gold.unit in SYMBOLS and answer.unit in SYMBOLS

@@ -180,7 +180,7 @@ class Window:
         return f"{self.start}..{self.end}"
 
     def holds(self, contest_date: str) -> bool:
-        """Return whether a contest, given as a naive ISO date and time, is in the window.
+        """Return whether a contest date, an ISO date and time without zone, is in the window.
 
         >>> [Window("2025-01-01", "2025-02-01").holds(f"2025-02-01T{at}") for at in ("00", "18")]
         [True, False]
@@ -199,7 +199,7 @@ RELEASES = (
 
 
 def release_of(tag: str) -> Release:
-    """Return the release with a tag of the hub; raises UserError with all tags if there is none."""
+    """Return the release that has a hub tag; raises UserError with all tags if none has."""
     canonical = f"release_v{LAST}" if tag == "release_latest" else tag
     for release in RELEASES:
         if release.tag == canonical:
@@ -211,7 +211,7 @@ def release_of(tag: str) -> Release:
 
 
 def named_release(name: str) -> Release | None:
-    """Return the release of a suite's name, or None if it is not a LiveCodeBench name.
+    """Return the release that a suite name means, or None if it is not a LiveCodeBench name.
 
     >>> [named_release(name).tag for name in ("livecodebench", "livecodebench-v5")]
     ['v6', 'release_v5']

@@ -193,7 +193,7 @@ def _keep_index(index: RowIndex) -> RowIndex:
 def pinned_index(
     name: str, sources: Mapping[str, DataSource], data: str | Path | None = None
 ) -> RowIndex:
-    """Return the index of a file of sources.toml; UserError if absent, truncated or different."""
+    """Return the index of a file in sources.toml; UserError if absent, truncated or different."""
     source = sources[name]
     path = data_folder(data) / source.file
     if not path.is_file():
@@ -232,7 +232,7 @@ def index_raw_rows(path: Path) -> RowIndex:
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:
-    """Return the digest of the tests of a row of the hub: the target of its question."""
+    """Return the digest of a row's tests, which is its question's target."""
     digest = hashlib.sha256()
     for field in TEST_FIELDS:
         content = str(row[field]).encode("utf-8", "surrogatepass")

@@ -235,7 +235,7 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
 
 
 def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
-    """Return the shapes of the texts that are not empty; `1, and 2` has only two parts."""
+    """Return the shapes of the parts that are not empty: `1, and 2` has only two."""
     every = [both for text in texts if text for both in _both_signs(text)]
     return tuple(_shape(text, depth + 1) for text in every)
 
@@ -368,7 +368,7 @@ def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Return a variable's sort key: letters in alphabetical order, then rho, theta, phi."""
+    """Return a variable's sort key: alphabetical, but rho, theta, phi last and in this order."""
     return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
 
 
@@ -414,7 +414,7 @@ def _one_number(gold: AnswerShape, shapes: Sequence[AnswerShape]) -> bool:
 
 
 def _other_name(gold: AnswerShape, answer: AnswerShape) -> bool:
-    """Return whether two answers are values of different variables; only a, b, ... z count."""
+    """Return whether two answers are values of different variables, x and y; `f(x)` fits any."""
     names = {gold.name, answer.name}
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 

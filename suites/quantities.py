@@ -61,7 +61,7 @@ _close = partial(math.isclose, rel_tol=TOLERANCE)
 
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity | None:
-    r"""Return the number, with its unit, that a text states, or None if it is anything else.
+    r"""Return the number, with its unit, that a text states, or None if the text is anything else.
 
     >>> parse_quantity("$0.7617 million").value, parse_quantity("2x")
     (761700.0, None)
@@ -156,7 +156,7 @@ def parse_rational(text: str) -> Fraction | None:
 
 
 def rounds_to(number: Fraction, text: str) -> bool:
-    """Return whether the decimal `text` is `number`, rounded to the same places (at least one).
+    """Return whether the decimal `text` is `number` rounded to as many places (at least one).
 
     >>> rounds_to(Fraction(1, 3), "0.33"), rounds_to(Fraction(6), "5")
     (True, False)
@@ -208,7 +208,7 @@ def same_number(gold: Measured, answer: Measured, values: tuple[Fraction, Fracti
         return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
     _, point, decimals = answer.value.partition(".")
     ends = pow(10, target.denominator.bit_length(), target.denominator) == 0
-    if target == value or ends:  # 0.5 must not be rounded
+    if target == value or ends:  # the key 0.5 must be matched exactly
         return target == value
     long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
     return long and round(target, len(decimals)) == value

@@ -70,7 +70,7 @@ Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # no
 for answers other than letters. Changed: the response is between marks that it cannot know."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
-"""Captures Y or N in the last box of a judge's reply; if the box has other content, no match."""
+"""Captures Y or N in the last box of a judge's reply; matches no box with other content."""
 
 LONGEST_JUDGED = 8000
 LONGEST_SHOWN = 200
@@ -126,7 +126,7 @@ class Rlpr(DatasetSuite):
         return self._kept(split_questions(_all_questions(self.data, self.data_revision), split))
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of a file in the hub's format; UserError with row and column."""
+        """Return a file's questions; UserError with row and column if not in the hub's format."""
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
@@ -345,7 +345,7 @@ class RlprRow(BaseModel):
 
 
 def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Question]:
-    """Return the questions of rows, without duplicates; UserError with row and column if bad."""
+    """Return the rows' questions without duplicates; UserError gives a malformed row and column."""
     questions = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
         question = _question(row, f"{source}, row {number}")

@@ -26,7 +26,7 @@ RESIDUES: tuple[Split, ...] = (
 )
 
 PATIENCE = 400
-"""Draws without a new question after which a topic counts as exhausted for a split."""
+"""Number of successive draws without a new question after which a topic counts as exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class PracticeSuite(DatasetSuite):
         raise UserError(f"Suite {self.name!r} generates its questions, so leave out --problems.")
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade one reply to a question whose target is not removed (sealed)."""
+        """Grade one reply; the question must have its target (not be sealed)."""
         return self.judge(question, reply, box)
 
 

@@ -142,7 +142,7 @@ def _power_direct(rng: Random) -> Draft | None:
 
 
 def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
-    """Return questions about n, which `fact` describes in words: each answer and two wordings."""
+    """Return questions about n, called `fact` in them: by name, the answer and two wordings."""
     return {
         "divisor count": (len(divisors(n)), (
             f"How many positive divisors does {fact} have?",

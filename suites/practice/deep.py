@@ -28,7 +28,7 @@ from podium.suites.practice.integer import (
 )
 
 LETTERS = "cdghjkpqrtvwz"
-"""Names of parts; no letter that is an article, a unit in the phrases below, or like a sign."""
+"""Names of parts: letters that are no article, no unit in the phrases below and no operation."""
 TAMED = [element for element in ELEMENTS if element.symbol not in (*TWO_SPELLINGS, "Hg")]
 """Elements with only one English spelling, without mercury, whose name is also a planet's."""
 MOST, FACTORED = 99_999, 9_999  # the largest value of a part, and of a number to factor
@@ -161,8 +161,8 @@ SHAPES = (
     "EFLC", "PCFK", "EKDC", "EPKF", "FCDK", "DFLK", "ECKD", "KFLC",
     "EPCFD", "EFLKC", "PKFCD", "EDCKF", "CFDLK", "KDFLC",
 )  # fmt: skip
-"""Keys of SKILLS for a question's parts, in order. Facts, small letters and first parts use no
-earlier part; every other part uses the latest one or two parts that are still unused."""
+"""Per kind of question, the skills (keys of SKILLS) of its parts. E, P, small letters and first
+parts use no earlier part; other parts use the latest one or two parts that are still unused."""
 
 
 def _drawn(shape: str) -> Topic:

@@ -92,7 +92,7 @@ class Problem:
         )
 
     def _drawn(self, rng: Random) -> list[tuple[Any, ...]] | None:
-        """Draw test arguments until hidden answers differ, so no constant passes; else None."""
+        """Draw test arguments whose hidden answers differ, so that no constant passes, or None."""
         for _ in range(TRIES):
             drawn = [self.draw(rng) for _ in range(PUBLIC + HIDDEN)]
             answers = [json.dumps(self._solved(arguments)) for arguments in drawn[PUBLIC:]]

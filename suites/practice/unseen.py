@@ -1,4 +1,4 @@
-"""`practice-...@unseen`: practice suites with wordings or combinations that the plain suite lacks.
+"""`practice-NAME@unseen`: `practice-NAME` with wordings or combinations that it does not generate.
 
 The split `eval` has hand-written questions (unseen.toml) and generated ones: in hand-written
 wordings, or, for practice-composed, with facts and computations that no topic of composed.py
@@ -118,7 +118,7 @@ class Unseen(PracticeSuite):
 
     @property
     def card(self) -> Card:
-        """The plain suite's card, with the size and description of the unseen questions."""
+        """The plain suite's description (card), adapted to the unseen questions."""
         card = self.plain.card
         about = f"{card.about} Its eval split is in words or of combinations that no split has."
         sizes = {**card.sizes, "eval": len(self.load())}
@@ -165,7 +165,7 @@ class _Reworded(BaseModel, extra="forbid", frozen=True):
 
 
 def reworded(plain: PracticeSuite) -> Mapping[str, Topic]:
-    """Return the topics of a suite for which unseen.toml has other wordings, with these."""
+    """Return a suite's topics that have other wordings in unseen.toml, with these wordings."""
     rows = [_Reworded.model_validate(row) for row in _file()["reworded"]]
     by_topic = {name: [row for row in rows if row.topic == name] for name in plain.topics}
     return {name: _in_words(plain.topics[name], rows) for name, rows in by_topic.items() if rows}
@@ -183,7 +183,7 @@ def _in_words(topic: Topic, rows: Sequence[_Reworded]) -> Topic:
 
 
 def _instead(text: str, task: str) -> str:
-    """Replace a question by `task`; in a programming question, only the paragraph below TASK."""
+    """Replace the task in a question; in a programming question, only the paragraph below TASK."""
     head, heading, body = text.rpartition(TASK)
     _, gap, tail = body.partition("\n\n")
     return f"{head}{heading}{task}{gap}{tail}"  # without a heading only the task is left
