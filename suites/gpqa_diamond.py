@@ -1,11 +1,11 @@
 """GPQA-Diamond: 198 graduate-level science questions with four options each.
 
-`grade_choice` (suites/base.py) reads replies: the letter or option that `read_choice`
-(harness/extract.py) finds by the rules of harness/rules.
+`grade_choice` (suites/base.py) grades the letter or option that `read_choice` (harness/extract.py)
+finds in a reply by the rules of harness/rules.
 
-The authors ask that no example appears in plain text that a crawler may find. So only models see
-the text: it is decrypted in memory, never written, and never quoted in a message or exception.
-Errors of decoders contain their input, so they are not chained.
+The authors ask that no example appears as plain text where a crawler could find it. So only models
+see the text: it is decrypted in memory, never written, and never quoted in a message or exception.
+Exceptions of decoders contain their input, so they are not chained (`raise ... from`).
 """
 
 import csv
@@ -43,11 +43,11 @@ from podium.suites.base import (
 from podium.suites.data import Rows, check_rows, data_folder, hub_file, local_bytes, sources
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
-"""Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""
+"""Names in sources.toml of the authors' encrypted archive, and of the CSV file that it contains."""
 
 MEMBER = "dataset/gpqa_diamond.csv"
 PASSWORD = "deserted-untie-orchid"
-"""As the README of github.com/idavidrein/gpqa prints it: it keeps crawlers out, not people."""
+"""The archive's password, public in the README of github.com/idavidrein/gpqa: against crawlers."""
 
 ID = "Record ID"
 QUESTION = "Question"
@@ -57,10 +57,10 @@ WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 
 @dataclass(frozen=True, slots=True)
 class GpqaDiamond(PromptedSuite):
-    """The suite.
+    """The GPQA-Diamond suite, with one of two prompts.
 
-    `official` is the template of openai/simple-evals @ ee3b031; `paper` the conductor paper's:
-    `gpqa:diamond` of huggingface/lighteval @ 3fd1526, the same words with cells stripped.
+    `official` is the template of openai/simple-evals @ ee3b031. `paper`, as in the conductor paper,
+    is `gpqa:diamond` of huggingface/lighteval @ 3fd1526: the same text, but with cells stripped.
     """
 
     name: str = "gpqa-diamond"
@@ -68,33 +68,33 @@ class GpqaDiamond(PromptedSuite):
     dates: str = "2023-11"
     publishable: bool = False
     epochs: int = 4
-    """One per letter, so that each letter is right once for every question."""
+    """Over the four epochs, each letter is the right one once for every question."""
 
     @property
     def data_revision(self) -> str:
-        """The CSV's digest (in the archive or beside it), or the pinned hub revision."""
+        """The CSV's name and digest if the data is local, else the pinned revision on the hub."""
         if _is_local(ARCHIVE, self.data) or _is_local(CSV, self.data):
             return f"{Path(sources()[CSV].file).name}@sha256:{sources()[CSV].sha256[:12]}"
         return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the 198 questions as epoch 1 asks them."""
+        """Return the 198 questions with their options in the order of epoch 1."""
         return gpqa_questions(official_rows(self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of a file; raises UserError if rows lack official columns."""
+        """Return a file's questions; raises UserError if it lacks a column of the official CSV."""
         return gpqa_questions(read_own_rows(path), self.prompt)
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Return an epoch-1 question as another epoch asks it: the right letter moves on by one."""
+        """Reorder the options of an epoch-1 question: the right letter moves by one per epoch."""
         return rotate_options(question, epoch)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by its letter, for the order in which its epoch showed the options."""
+        """Grade a reply's letter against the order of options that its epoch showed."""
         return grade_choice(question, reply)
 
     def read(self, question: Question, reply: str) -> Reading[str]:
-        """Read a reply for `podium grade --explain`."""
+        """Return a reply's answer and the rule that found it, for `podium grade --explain`."""
         return read_options(question, reply)
 
 
@@ -112,7 +112,7 @@ def gpqa_diamond(
 
 
 def gpqa_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
-    """Return the questions of checked rows as epoch 1 asks them, in the order of the rows."""
+    """Return the questions of checked rows, in their order, with the options as in epoch 1."""
     places = first_places(str(row[ID]) for row in rows)
     return [_question(row, places[str(row[ID])], prompt) for row in rows]
 
@@ -129,28 +129,28 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
-    """Return the index of each question's right option in epoch 1: its id's rank + 1, modulo 4."""
+    """Return by id the right option's index in epoch 1: (rank of the id's sha256 + 1) modulo 4."""
     ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
     return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
 
 
 def arrange_options(right: str, wrong: Sequence[str], place: int, seed: str) -> list[str]:
-    """Return the options, right one at its place, others in an order drawn from `seed` alone."""
+    """Return the options: the right one at index `place`, the wrong ones shuffled by `seed`."""
     printed = Random(seed).sample(sorted(wrong), len(wrong))
     printed.insert(place, right)
     return printed
 
 
 def order_seed(id: str, epoch: int) -> str:
-    """Return the seed of the order of a question's wrong options in an epoch, from 1."""
+    """Return the seed that shuffles a question's wrong options in an epoch (counted from 1)."""
     return f"{id}/{epoch}"
 
 
 def rotate_options(question: Question, epoch: int) -> Question:
-    """Return an epoch-1 question as another epoch asks it; the right option moves on by a letter.
+    """Reorder the options of an epoch-1 question: the right letter moves by one per epoch.
 
-    The question must end with its options as `option_lines` prints them, and list them in
-    `metadata["choices"]`. Raises ValueError if it does not or is sealed.
+    The question must list its options in `metadata["choices"]`. Raises ValueError if its text does
+    not end with them as `option_lines` formats them, or if its target is removed (sealed).
     """
     target = unsealed(question)
     options: list[str] = list(question.metadata["choices"])
@@ -170,7 +170,7 @@ def rotate_options(question: Question, epoch: int) -> Question:
 
 
 def official_rows(data: str | Path | None = None) -> Rows:
-    """Return the 198 rows; raises UserError if the data is absent, gated or not pinned."""
+    """Return the 198 rows; raises UserError if the data is absent, gated or not as pinned."""
     if _is_local(ARCHIVE, data):
         content = decrypt_archive(local_bytes(ARCHIVE, data))
         return _parsed_csv(content, f"{MEMBER} of the archive")
@@ -186,7 +186,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
 
 
 def read_own_rows(path: Path) -> Rows:
-    """Return the rows of a user's file (JSONL or CSV) with the official columns."""
+    """Return the rows of a user's file (JSONL or CSV) with the columns of the official CSV."""
     rows, refused = Rows(), f"{path} has no rows."
     try:
         rows = [row for _, row in read_rows(path)]
@@ -198,7 +198,7 @@ def read_own_rows(path: Path) -> Rows:
 
 
 def refuse_incomplete_rows(rows: Rows, source: str) -> Rows:
-    """Return the rows; a UserError gives the row and column that is absent, empty or ambiguous."""
+    """Return the rows; UserError with row and column if a cell is absent, empty or ambiguous."""
     for number, row in enumerate(rows, start=1):
         _refuse_incomplete(row, f"{source}, row {number}")
     for id, times in Counter(row[ID] for row in rows).items():
@@ -213,7 +213,7 @@ def _is_local(name: str, data: str | Path | None) -> bool:
 
 @lru_cache(maxsize=1)
 def decrypt_archive(archive: bytes) -> bytes:
-    """Return the CSV in the pinned archive of the authors, once per process."""
+    """Return the CSV in the authors' archive, decrypted once per process."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         return opened.read(MEMBER, pwd=PASSWORD.encode())
 
@@ -221,7 +221,7 @@ def decrypt_archive(archive: bytes) -> bytes:
 @lru_cache(maxsize=1)
 def _parsed_csv(content: bytes, source: str) -> Rows:
     rows: Rows | None = None
-    with suppress(UnicodeDecodeError, csv.Error):  # not chained: the first holds the bytes
+    with suppress(UnicodeDecodeError, csv.Error):  # not chained: it contains the data
         text = io.StringIO(content.decode("utf-8-sig"), newline="")
         rows = cast(Rows, list(csv.DictReader(text, strict=True)))
     if rows is None:

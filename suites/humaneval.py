@@ -1,7 +1,7 @@
 """HumanEval: 164 functions to write from a signature and a docstring, judged by hidden assertions.
 
-The prompt is that of openai/simple-evals (humaneval_eval.py), whose instruction comes before the
-published prompt. The check is the published one.
+The prompt is that of openai/simple-evals (humaneval_eval.py): an instruction, then the published
+prompt. The assertions are the published ones.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class HumanEval(UnitTestedSuite):
-    """The suite."""
+    """The HumanEval suite."""
 
     name: str = "humaneval"
     version: str = "3-A"
@@ -32,7 +32,7 @@ class HumanEval(UnitTestedSuite):
     source = "humaneval"
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row; raises UserError if the row is bad."""
+        """Return the question of a row of the published file; raises UserError if malformed."""
         fields = ("task_id", "prompt", "entry_point", "test")
         refuse_untold(row, fields, f"{where} is not a raw HumanEval row")
         prompt, entry = row["prompt"], row["entry_point"]
@@ -59,6 +59,6 @@ def humaneval(
     data: str | None = None,
 ) -> Task:
     """HumanEval: 164 functions, judged in the sandbox of --sandbox or -T box=docker."""
-    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
+    from podium.suites.inspect_box import boxed_task  # imports all sandboxes; only for Inspect
 
     return boxed_task(HumanEval(data), box, split=split, limit=limit, epochs=epochs)

@@ -1,8 +1,8 @@
-"""The Inspect task of a suite that runs programs, in a podium box or an Inspect sandbox.
+"""Inspect tasks that run programs in one of podium's sandboxes (a box) or in one of Inspect's.
 
-The judge of every box (sandbox/inside) runs in Inspect's sandbox, one command per program, as root,
-so that each run gets its own user. A solver with root there could replace the judge: give such a
-solver another sandbox. Expected outputs never enter the sandbox.
+In Inspect's sandbox, podium's judge (sandbox/inside) runs as root, so that it can give each run of
+a program its own user. A solver that is root in the same sandbox could replace the judge: give such
+a solver another sandbox. Expected outputs never enter the sandbox.
 """
 
 import base64
@@ -52,8 +52,8 @@ LACKS_PACKAGES = (
 )
 
 FIRST_S, GROWTH = 2.0, 4.0
-"""Time that the first command of a program spends on tests, in seconds, and the growth factor for
-each further command: a program that fails its first tests costs little more than these."""
+"""Seconds that a program's first sandbox command may run tests, and the factor by which this grows
+for each further command: a program that fails its first tests runs few others."""
 GRACE_S = 60.0
 INPUT_BYTES = 16 << 20
 """Maximum size of the inputs of one command, in bytes, unless a single input is larger."""
@@ -89,12 +89,12 @@ def boxed_task(
     max_sandboxes: int | None = None,
     limits: Limits = Limits(),  # noqa: B008
 ) -> Task:
-    """Return the task that runs programs in the box called `box`, for `inspect eval`.
+    """Return a suite's task for `inspect eval`, with programs in podium's sandbox called `box`.
 
-    Without a box, programs run in Inspect's docker sandbox under the suite's `limits`; `--sandbox`
-    overrides it. At most `max_sandboxes` programs run at once (None: one per core). Raises
-    UserError if the box is unknown or lacks something. If an Inspect sandbox lacks something, the
-    first sample fails before its first model call.
+    If `box` is None, programs run in Inspect's docker sandbox (or that of `--sandbox`) under
+    `limits`. At most `max_sandboxes` programs run simultaneously (None: one per core). Raises
+    UserError if podium's sandbox is unknown, unavailable or lacks a package. If Inspect's sandbox
+    cannot run the programs, the first sample fails before its first model call.
     """
     opened, facts = InspectBox(limits), dict[str, Any]()
     if box is not None:
@@ -115,7 +115,7 @@ def boxed_task(
 
 
 def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnvironmentSpec:  # noqa: B008
-    """Return Inspect's docker sandbox with the image and limits of podium's docker box."""
+    """Return Inspect's docker sandbox with the image and memory limit of podium's docker box."""
     if image == IMAGE and limits.memory_bytes == Limits().memory_bytes:
         return util.SandboxEnvironmentSpec("docker", COMPOSE)
     config = util.parse_compose_yaml(COMPOSE)
@@ -128,7 +128,7 @@ def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnviro
 
 @solver
 def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  # noqa: B008
-    """Return a solver that refuses a sandbox that cannot judge, and records its facts."""
+    """Return a solver that raises UserError in an unusable sandbox, else records its name."""
     facts_by_box: dict[str, dict[str, Any]] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -175,16 +175,16 @@ def _open_checked_box(
 
 
 class _Died(Exception):
-    """The judge was killed, by the program or with its sandbox."""
+    """Raised if the judge was killed, by the program or with its sandbox."""
 
 
 class _Lost(_Died):
-    """The judge's output is missing, which no program can cause."""
+    """Raised if the judge's output is missing, which no program can cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """The job of one command, without its inputs."""
+    """What one sandbox command runs: a program, its limits and when to stop, without the inputs."""
 
     program: Program
     limits: Limits
@@ -192,7 +192,7 @@ class _Job:
     past_failures: bool = False
 
     def frames(self, inputs: Iterable[bytes]) -> bytes:
-        """Return the standard input of the command: boot order, batch order, program, inputs."""
+        """Return the command's stdin: messages that start the judge, the program, the inputs."""
         order = {
             "seconds": min(self.seconds, 1e9),
             "past_failures": self.past_failures,
@@ -208,25 +208,25 @@ class _Job:
 
     @property
     def most_bytes(self) -> int:
-        """Maximum bytes of the answers: the size at which a command stops plus one run's output."""
+        """Maximum bytes of the judge's answers: ANSWER_BYTES, and the run that exceeds this."""
         return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
-        """Return the command's timeout: time for all runs, or those until it stops and one more."""
+        """Return the timeout in s: for all runs or `seconds` and one more run, plus GRACE_S."""
         runs_s = min(inputs * self.limits.wall_s, self.seconds + self.limits.wall_s)
         return math.ceil(runs_s + GRACE_S)
 
 
 class InspectBox:
-    """The sandbox of the sample that is being graded; a `Box`, inside a running eval only."""
+    """A `Box` that uses the Inspect sandbox of the sample being graded; only during an eval."""
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
-        """Take the limits of the programs; `facts` checks that the sandbox allows them."""
+        """Store the limits of programs; `facts` checks that the sandbox can apply them."""
         self._limits = limits
 
     @property
     def name(self) -> str:
-        """`inspect:docker`, `inspect:k8s`, ...; raises SandboxError if no sandbox isolates."""
+        """`inspect:docker`, `inspect:k8s`, ...; SandboxError without a sandbox or for `local`."""
         try:
             sandbox: object = util.sandbox().as_type(cast(Any, util.SandboxEnvironment))
         except ProcessLookupError:
@@ -262,7 +262,7 @@ class InspectBox:
             job = _Job(program, limits, job.seconds * GROWTH, job.past_failures or failed)
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return the sandbox's facts; raises SandboxError if judging programs is impossible."""
+        """Return the sandbox's Python and packages; SandboxError if it cannot run the judge."""
         try:
             reply, _ = self._ask(_Job(Program(""), self._limits), [])
         except _Died as error:
@@ -273,7 +273,7 @@ class InspectBox:
         """Do nothing: Inspect closes its sandbox."""
 
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
-        """Return the outcomes of the first inputs, at least one."""
+        """Return outcomes of the first inputs, at least one; if the judge dies, retry with one."""
         try:
             with cells.CORES.all() if alone else cells.CORES.one():
                 return _outcomes(self._ask(job, chunk)[1])
@@ -293,7 +293,7 @@ class InspectBox:
         if not result.success:
             raise _failure(self.name, result)
         answers = _answers(self.name, result.stdout, job.most_bytes)
-        _, _, answers = answers.partition(b"\n")  # the judge is ready
+        _, _, answers = answers.partition(b"\n")  # drop the line "ready"
         reply, _, answers = answers.partition(b"\n")
         return json.loads(reply), answers
 

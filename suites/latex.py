@@ -1,9 +1,9 @@
-"""Spell an answer and its unit in one way: LaTeX, Unicode and plain text become one text.
+"""Normalise an answer and its unit: its LaTeX, Unicode and plain forms become the same string.
 
-Removes spaces, fonts, sizes of brackets and maths delimiters. Puts words and units between « and »,
+Spaces, fonts, bracket sizes and maths delimiters are removed. Words and units get the quotes « »,
 with an underscore for each space, so that they are not read as variables. A comma before a space
-becomes a semicolon, so that it is not read as the one of `11,111`. No unit is converted. The name
-of a counted thing is optional, a word for a scale is a factor, other words change a value.
+becomes a semicolon, unlike that of `11,111`. No unit is converted. Of the other words, names of
+counted things (`5 ways`) are ignored, `million` is a factor, and the rest make a different value.
 """
 
 import re
@@ -109,7 +109,7 @@ _LINES = re.compile(
     r"(?:\\\{\s*)?\\begin\{((?:align|gather)(?:ed)?(?:\\cdot )?|equation(?:\\cdot )?|split|array)\}"
     rf"(?:\[\w\])?{_COLUMNS}{_BODY}",
     re.S,
-)  # a star is \\cdot already
+)  # the star of `align*` is \\cdot already
 _ALIGNED = re.compile(r"&\s*(?=[=<>]|\\[lg]eq?)|^\s*&|(?<=\\\\)\s*&")
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
@@ -147,7 +147,7 @@ _MONEY = re.compile(
 
 @lru_cache(maxsize=4096)
 def normalise_answer(text: str) -> str:
-    r"""Return an answer in its one spelling.
+    r"""Return an answer in the one spelling that all its LaTeX, Unicode and plain forms share.
 
     >>> normalise_answer(r"\left( 3, \dfrac\pi2 \right)"), normalise_answer("3π cm²")
     ('(3;\\frac{\\pi}{2})', '3\\pi«cm»^2')
@@ -171,7 +171,7 @@ def _signs(text: str) -> str:
     spelling = _COUNT.sub(lambda word: str(_COUNTS.index(word[1].lower()) + 1), text)
     spelling = spelling if spelling.isascii() else _ascii(spelling)
     spelling = _PLAIN_FUNCTION.sub(r"\\\1 ", spelling)
-    if spelling[:1] == "~" and "\\" not in spelling:  # about
+    if spelling[:1] == "~" and "\\" not in spelling:  # `~5`: about 5
         spelling = f"\\sim{spelling[1:]}"
     if "*" in spelling:
         spelling = _POWER_SIGN.sub("^", spelling).replace("*", "\\cdot ")
@@ -199,7 +199,7 @@ def _as_cases(lines: re.Match[str]) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Return signs as commands, and the digits of other scripts and full-width signs as ASCII."""
+    """Return signs as LaTeX commands, other scripts' digits and full-width characters as ASCII."""
     micro = _MICRO.sub("\u00b5", text)
     raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", micro)
     low = _INDEX.sub(
@@ -212,14 +212,14 @@ def _ascii(text: str) -> str:
 
 
 def _with_unit(match: re.Match[str]) -> str:
-    """Return a unit in plain text as a word: `5 m`, `5km/h`."""
+    """Return a number with its plain-text unit put between « and »: `5 m`, `5km/h`."""
     unit = match[3].strip(" .")
     is_one = is_unit(unit) and (match[2] or _TIGHT.fullmatch(unit))
     return f"{match[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else match[0]
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """Return words between « and »; content without a letter is not a word."""
+    """Return the words of a font command between « and »; numbers and functions stay unquoted."""
     content = match[1].replace("\u00ab", " ").replace("\u00bb", " ")
     if len(content) > 1 and content.strip()[:1] + content.strip()[-1:] == "$$":
         return content.replace("$", " ")
@@ -232,7 +232,7 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def _delimited(text: str) -> str:
-    """Return the text without maths delimiters; a lone dollar sign before a digit is money."""
+    """Return the text without maths delimiters ($); a single $ before a digit is a currency."""
     if _QUOTED.sub("", text).count("$") == 1:
         pos = text.rfind("$")
         if re.match(r"\s*\.?\d", text[pos + 1 :]) and not text[:pos].endswith("\u00ab"):
@@ -278,7 +278,7 @@ def _in_braces(match: re.Match[str]) -> str:
 
 
 def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
-    r"""Return the parts of a spelled text, split at the separators outside all brackets.
+    r"""Split a normalised answer at the separators that are outside all brackets.
 
     >>> split_outside_brackets(r"(1;2);\{3,4\},f(5,6)", re.compile("[,;]"))
     ['(1;2)', '\\{3,4\\}', 'f(5,6)']
@@ -314,7 +314,7 @@ SYMBOLS = _table()
 
 @lru_cache(maxsize=4096)
 def normalise_unit(unit: str) -> str:
-    """Return a unit in symbols, without spaces; words that are not in the table stay unchanged.
+    """Return a unit in symbols, without spaces; words that `SYMBOLS` lacks stay unchanged.
 
     >>> [normalise_unit(unit) for unit in ("meters per second squared", "square inches", "apples")]
     ['m/s^2', 'in^2', 'apples']
@@ -324,7 +324,7 @@ def normalise_unit(unit: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_unit(unit: str) -> bool:
-    """Return whether every word of a unit is in the table.
+    """Return whether `SYMBOLS` has every word of a unit.
 
     >>> is_unit("km/h"), is_unit("or so"), is_unit("")
     (True, False, False)
@@ -336,9 +336,9 @@ def is_unit(unit: str) -> bool:
 
 
 def units_contradict(gold: "Measured", answer: "Measured") -> bool:
-    """Return whether both have a unit and the two differ; a percent sign or a count is one, too.
+    """Return whether two values have different units.
 
-    Small and capital letters differ for known ones: mW is not MW, but KM may be km.
+    A percent sign or a count differs from every unit. mW is not MW, but unknown units ignore case.
     """
     if gold.unit and answer.unit:
         both_known = gold.unit in SYMBOLS and answer.unit in SYMBOLS
@@ -368,21 +368,21 @@ def _tokens(unit: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A value, separated from its unit and words."""
+    """An answer, separated into value, unit and other words."""
 
     value: str
     unit: str = ""
-    """In symbols, if it is in the table."""
+    """The unit in symbols, such as `m/s^2`, or empty."""
     words: str = ""
     scale: int = 1
     percent: bool = False
     counted: bool = False
-    """Whether the words name the things counted."""
+    """Whether the words named the things counted (`5 ways`); `words` is then empty."""
 
 
 @lru_cache(maxsize=4096)
 def parse_measured(text: str) -> Measured:
-    r"""Return the value and the unit that a text of `normalise_answer` states.
+    r"""Return the value, unit and words of an answer that `normalise_answer` returned.
 
     >>> parse_measured("15\u00abcm\u00bb^2").unit, parse_measured("5\u00abmillion\u00bb").scale
     ('cm^2', 1000000)
@@ -424,7 +424,7 @@ def _read_words(value: str, words: str) -> Measured:
 
 
 def _counted(words: str, number: str) -> bool:
-    """Return whether words name the things counted: `ways`, `positive integers`, after 1 `way`."""
+    """Return whether words name things counted: `ways`, `positive integers`, or, after 1, `way`."""
     few = words.lower().replace("-", " ").split()
     noun = few[-1]
     if _CHANGING & set(few) or SCALES.keys() & set(few) or not "".join(few).isalpha():

@@ -1,10 +1,10 @@
 """LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests.
 
 Questions, prompt, tests and comparison are the official ones (LiveCodeBench @28fef95:
-lcb_runner/prompts/code_generation.py, the generic chat template). The grade is the `real` verdict;
-the metadata has the `official` one, on the program that utils/extraction_utils.py extracts. A later
-release adds problems with earlier dates, so a name has both:
-`livecodebench-v5@2024-08-01..2025-02-01`.
+lcb_runner/prompts/code_generation.py, the generic chat template). The grade follows podium's `real`
+rules (code_grading.py); the metadata has the verdict by `official` rules, on the program that
+utils/extraction_utils.py extracts. A later release also adds problems with earlier dates, so a
+suite's name has release and dates: `livecodebench-v5@2024-08-01..2025-02-01`.
 """
 
 import re
@@ -71,11 +71,11 @@ WITHOUT_STARTER = (
     "the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT."
 )
 NO_STARTER = "# YOUR CODE HERE"
-"""The official user message for chat models, same file."""
+"""USER and the texts below it: the official user message, from the same file as SYSTEM."""
 
 ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
 COUNTS = (400, 111, 101, 101, 167, 175)
-"""Problems that v1 ... v6 added, one hub file each (code_generation_lite at the pinned commit)."""
+"""Number of problems that v1 ... v6 added, one file each of code_generation_lite on the hub."""
 LAST = len(COUNTS)
 UNTIL = ("2024-03", "2024-05", "2024-07", "2024-09", "2025-01", "2025-04")
 """Last contest month of release_v1 ... release_v6, as the official README gives them."""
@@ -87,7 +87,7 @@ ERROR_TYPE = re.compile(
 
 
 def extract_fenced(reply: str) -> str | None:
-    """Return the official program: the lines between the last two with a fence, or None."""
+    """Return what the official code extracts: the lines between the last two fences, or None."""
     lines = reply.split("\n")
     fences = [number for number, line in enumerate(lines) if "```" in line]
     if len(fences) < 2:
@@ -97,7 +97,7 @@ def extract_fenced(reply: str) -> str | None:
 
 
 def livecodebench_question(entry: IndexedProblem) -> Question:
-    """Return the question of a row, with its tests replaced by their digest."""
+    """Return the question of an indexed row; its target is the digest of its tests."""
     facts = {name: getattr(entry, name) for name in ("platform", "difficulty", "contest_date")}
     return Question(
         id=entry.question_id,
@@ -116,7 +116,7 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
 
 
 def user_prompt(content: str, starter: str) -> str:
-    """Return the official user message."""
+    """Return the official user message for a problem's text and starter code (may be empty)."""
     instruction = WITH_STARTER if starter else WITHOUT_STARTER
     return USER.format(content=content, instruction=instruction, starter=starter or NO_STARTER)
 
@@ -134,7 +134,7 @@ TRAIN = f"{BASE_NAME}-train"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Consecutive hub files: `release_v5` is files 1 to 5, `v6` file 6, `v4_v5` files 4 and 5."""
+    """A range of files on the hub: `release_v5` is 1 to 5, `v6` only file 6, `v4_v5` is 4 and 5."""
 
     tag: str
     first: int
@@ -142,24 +142,24 @@ class Release:
 
     @property
     def suite(self) -> str:
-        """The name on the command line; plain `livecodebench` is the paper's suite, tag `v6`."""
+        """The suite's command-line name; `livecodebench` alone is tag `v6`, as in the paper."""
         if self.tag.startswith("release_"):
             return f"{BASE_NAME}-v{self.last}"
         return BASE_NAME if self.first == LAST else f"{BASE_NAME}-new-{self.tag}"
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The tables of sources.toml that hold its rows."""
+        """Names of the tables in sources.toml that pin the release's files."""
         return tuple(f"{BASE_NAME}-{number}" for number in range(self.first, self.last + 1))
 
     @property
     def count(self) -> int:
-        """Its published number of problems."""
+        """The release's published number of problems."""
         return sum(COUNTS[self.first - 1 : self.last])
 
     @property
     def dates(self) -> str:
-        """Months of its contests; of the additions v2 ... v5 only the end is published."""
+        """Contest months of the release; for v2 ... v5 alone, only the last month is published."""
         if self.first == LAST:
             return NEWEST_DATES
         until = UNTIL[self.last - 1]
@@ -168,7 +168,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Contest dates, both ends included, compared at midnight as in the official code."""
+    """A range of contest dates; each end counts as its midnight, as in the official code."""
 
     start: str = ""
     end: str = ""
@@ -180,7 +180,7 @@ class Window:
         return f"{self.start}..{self.end}"
 
     def holds(self, contest_date: str) -> bool:
-        """Return whether a contest, given as a naive ISO date and time, is in the window.
+        """Return whether a contest date, an ISO date and time without zone, is in the window.
 
         >>> [Window("2025-01-01", "2025-02-01").holds(f"2025-02-01T{at}") for at in ("00", "18")]
         [True, False]
@@ -199,7 +199,7 @@ RELEASES = (
 
 
 def release_of(tag: str) -> Release:
-    """Return the release with one of the hub's tags; a UserError lists the tags."""
+    """Return the release that has a hub tag; raises UserError with all tags if none has."""
     canonical = f"release_v{LAST}" if tag == "release_latest" else tag
     for release in RELEASES:
         if release.tag == canonical:
@@ -211,7 +211,7 @@ def release_of(tag: str) -> Release:
 
 
 def named_release(name: str) -> Release | None:
-    """Return the release of a suite's name, or None if it is not a LiveCodeBench name.
+    """Return the release that a suite name means, or None if it is not a LiveCodeBench name.
 
     >>> [named_release(name).tag for name in ("livecodebench", "livecodebench-v5")]
     ['v6', 'release_v5']
@@ -242,13 +242,13 @@ def read_window(text: str) -> Window:
 
 @dataclass(frozen=True, slots=True)
 class LiveCodeBench:
-    """The suite; `data` names a folder of local data (default: see suites/data.py)."""
+    """The LiveCodeBench suite; `data` is a folder of local data (default: see suites/data.py)."""
 
     release: Release = Release("v6", LAST, LAST)
     window: Window = Window()
     data: str | Path | None = None
     official: bool = True
-    """Whether to judge again as the published evaluator does (`for_reward`: no)."""
+    """Whether to judge a second time, by the published evaluator's rules; see `for_reward`."""
     pinned: Mapping[str, DataSource] = field(default_factory=sources)
     version: str = "3-A"
     splits: tuple[Split, ...] = ("eval",)
@@ -258,7 +258,7 @@ class LiveCodeBench:
 
     @property
     def name(self) -> str:
-        """Release and window together: a window alone does not determine the problems."""
+        """The release's name and the window, which alone does not determine the problems."""
         plain = TRAIN if self.splits == ("train",) else self.release.suite
         return f"{plain}@{self.window}" if self.window else plain
 
@@ -275,13 +275,13 @@ class LiveCodeBench:
 
     @property
     def card(self) -> Card:
-        """The card of all releases, with this one's size; a window's size needs its data."""
+        """The description of all releases, with this one's size unless a window selects from it."""
         shared = card("livecodebench")
         sizes = dict.fromkeys(self.splits, self.release.count)
         return shared if self.window else replace(shared, sizes=sizes)
 
     def for_reward(self) -> "LiveCodeBench":
-        """Return the suite that judges once, without the published evaluator's verdict."""
+        """Return this suite for training rewards: without the published evaluator's verdict."""
         return replace(self, official=False)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
@@ -296,11 +296,11 @@ class LiveCodeBench:
         return [livecodebench_question(entry) for entry in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of raw rows (JSONL, .gz or CSV); raises UserError for a bad row."""
+        """Return a file's questions (JSONL, .gz or CSV); raises UserError for a malformed row."""
         return [livecodebench_question(entry) for entry in index_raw_rows(path).entries]
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by running the reply's program on all tests in a box."""
+        """Grade by running the reply's program on all tests in the sandbox `box`."""
         box, tests = required_box(box, self.name), self._tests(question)
         columns = ("platform", "difficulty", "contest_date", "errata")
         facts = {key: question.metadata.get(key) for key in columns}
@@ -322,7 +322,7 @@ class LiveCodeBench:
         return Grade(float(passed), program, explanation, facts)
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Return the share of the shown tests that pass; raises SandboxError if the box fails."""
+        """Return the share of the public tests that pass; raises SandboxError if `box` fails."""
         return grade_on_shown_tests(question, reply, box)
 
     def _indexes(self) -> list[RowIndex]:
@@ -362,7 +362,7 @@ def _judge_officially(reply: str, tests: ProgramTests, box: Box) -> dict[str, An
 
 
 def _progress(result: ProgramResult) -> str:
-    """Return how far a program came; of an error's message only the type."""
+    """Return a summary, such as the first failed test; of an error's message only the type."""
     return result.summary(lambda note: kind[0] if (kind := ERROR_TYPE.match(note)) else "")
 
 
@@ -389,7 +389,7 @@ def livecodebench(
     difficulty and by platform. Programs run in the sandbox of --sandbox (default docker), or in one
     of podium's (-T box=docker).
     """
-    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
+    from podium.suites.inspect_box import boxed_task  # imports all sandboxes; only for Inspect
 
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
     return with_breakdown(boxed_task(suite, box, split=split, limit=limit, epochs=epochs), epochs)

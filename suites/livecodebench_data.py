@@ -1,8 +1,8 @@
-"""LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling.
+"""Read LiveCodeBench's multi-gigabyte files: index each once, find rows by offset, never unpickle.
 
 One pass computes a file's sha256, checks every row's tests and records each row's offset; podium's
-cache folder keeps this index. A question has only the digest of its tests. Hidden tests are base64
-of zlib of a pickle; unpickling can run any code, so only opcodes that form one string are read.
+cache folder keeps this index. A question has only the digest of its tests. Hidden tests are a
+pickle in zlib in base64; unpickling can run any code, so only the opcodes of one string are read.
 """
 
 import base64
@@ -34,17 +34,17 @@ FIELDS = (
 
 FORMAT = 1
 LOCATIONS: dict[str, tuple[Path, int, int]] = {}
-"""Digest of tests -> file, offset and length of the row, for every file that this process has
-indexed. The keys are digests, so an entry of one file can never return another's tests."""
+"""By digest of a row's tests: the row's file, offset and length, for every file that this process
+has indexed. The keys are digests, so a lookup can never return another problem's tests."""
 _ONE_PASS = Lock()
-"""Grading threads that need the same file wait for one pass instead of each making its own."""
+"""Held while a file is indexed: grading threads that need the same file wait for the index."""
 
 _SPOOLS: list[TemporaryDirectory[str]] = []
-"""Temporary folders, removed when the process ends."""
+"""Temporary folders of rows from .gz and CSV files, removed when the process ends."""
 LARGEST = 1 << 30
-"""Maximum bytes of one problem's private tests, unpacked: a bound for foreign rows."""
+"""Maximum bytes of one problem's private tests after decompression; a row may be hostile."""
 TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
-"""The fields of a row that determine its tests, in the order of the digest."""
+"""The fields of a row that determine its tests, in the order in which the digest takes them."""
 STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
 AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
 """Opcodes of a pickled string: the string itself, and those that pickle writes around it."""
@@ -58,7 +58,7 @@ class IndexedProblem(BaseModel, frozen=True):
     question_content: str
     platform: str
     contest_date: str
-    """A naive ISO date and time, as on the hub."""
+    """An ISO date and time without time zone, as on the hub."""
     starter_code: str
     difficulty: str
     public: tuple[tuple[str, str], ...]
@@ -70,7 +70,7 @@ class IndexedProblem(BaseModel, frozen=True):
 
 
 class RowIndex(BaseModel, frozen=True):
-    """The result of one pass over a file."""
+    """The index of a file: path, size, time and digest of the file, and its problems."""
 
     format: int
     path: str
@@ -84,7 +84,7 @@ _INDEXES: dict[tuple[str, int, int], RowIndex] = {}
 
 
 def index_file(path: Path) -> RowIndex:
-    """Return the index of a JSONL file; raises UserError for its first bad row."""
+    """Return the index of a JSONL file; raises UserError for its first malformed row."""
     stat = path.stat()
     key = (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
     with _ONE_PASS:
@@ -112,7 +112,7 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
 
 
 def read_index(path: Path, origin: Path | None = None) -> RowIndex:
-    """Read a whole file once, a line at a time; messages name `origin` instead, if given."""
+    """Index a JSONL file in one pass; error messages name `origin`, if given, instead of `path`."""
     digest, entries, offset, stat = hashlib.sha256(), dict[str, IndexedProblem](), 0, path.stat()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -161,7 +161,7 @@ def _indexed_problem(line: bytes, offset: int, place: str) -> IndexedProblem:
 
 
 def note_locations(index: RowIndex, path: Path) -> None:
-    """Register the tests of an index; each assignment to the dictionary is atomic: no lock."""
+    """Add an index's rows to LOCATIONS; no lock, because each dictionary assignment is atomic."""
     for entry in index.entries:
         LOCATIONS[entry.digest] = path.absolute(), entry.offset, entry.length
 
@@ -171,7 +171,7 @@ def _index_path(name: str) -> Path:
 
 
 def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
-    """Return an earlier run's index, or None if the file has changed since."""
+    """Return the cached index of an earlier run, or None if absent or the file has changed."""
     with suppress(OSError, ValidationError):
         index = RowIndex.model_validate_json(_index_path(key[0]).read_bytes())
         if (index.path, index.size, index.mtime_ns, index.format) == (*key, FORMAT):
@@ -180,7 +180,7 @@ def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
 
 
 def _keep_index(index: RowIndex) -> RowIndex:
-    """Write an index for later runs; if that fails, they index the file again."""
+    """Cache an index on disk for later runs and return it; write errors are ignored."""
     path = _index_path(index.path)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def _keep_index(index: RowIndex) -> RowIndex:
 def pinned_index(
     name: str, sources: Mapping[str, DataSource], data: str | Path | None = None
 ) -> RowIndex:
-    """Return the index of a pinned file; raises UserError if it is absent, cut off or differs."""
+    """Return the index of a file in sources.toml; UserError if absent, truncated or different."""
     source = sources[name]
     path = data_folder(data) / source.file
     if not path.is_file():
@@ -215,7 +215,7 @@ def pinned_index(
 
 
 def index_raw_rows(path: Path) -> RowIndex:
-    """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns."""
+    """Return the index of a user's file with the hub's columns: JSONL, plain or .gz, or CSV."""
     refuse_absent(path)
     if path.suffix in (".gz", ".csv"):
         _SPOOLS.append(TemporaryDirectory(prefix="podium-rows-"))
@@ -232,7 +232,7 @@ def index_raw_rows(path: Path) -> RowIndex:
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:
-    """Return the digest of a row's tests for a question's target; `row` has the hub's fields."""
+    """Return the digest of a row's tests, which is its question's target."""
     digest = hashlib.sha256()
     for field in TEST_FIELDS:
         content = str(row[field]).encode("utf-8", "surrogatepass")
@@ -242,7 +242,7 @@ def digest_of_tests(row: Mapping[str, Any]) -> str:
 
 
 def program_tests(row: Mapping[str, Any], largest: int = LARGEST) -> ProgramTests:
-    """Return a row's tests, public ones first; a ValueError's text completes a sentence."""
+    """Return a row's tests, public ones first; raises ValueError if they are malformed."""
     cases = (*public_cases(row), *private_cases(str(row["private_test_cases"]), largest))
     if not cases:
         raise ValueError("the problem has no tests")
@@ -250,12 +250,12 @@ def program_tests(row: Mapping[str, Any], largest: int = LARGEST) -> ProgramTest
 
 
 def public_cases(row: Mapping[str, Any]) -> tuple[ProgramCase, ...]:
-    """Return the tests that the statement shows."""
+    """Return the tests that the problem statement shows; raises ValueError if unreadable."""
     return _cases(_read_json(str(row["public_test_cases"]), "public tests"), "public tests")
 
 
 def private_cases(text: str, largest: int = LARGEST) -> tuple[ProgramCase, ...]:
-    """Return the hidden tests, which are JSON or encoded; raises ValueError if unreadable."""
+    """Return the hidden tests, from JSON or an encoded pickle; raises ValueError if unreadable."""
     try:
         content: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -264,7 +264,7 @@ def private_cases(text: str, largest: int = LARGEST) -> tuple[ProgramCase, ...]:
 
 
 def method_of(row: Mapping[str, Any]) -> str | None:
-    """Return the method to call, or None for a program that reads standard input."""
+    """Return the name of the method to call, or None if the program reads standard input."""
     facts = _read_json(str(row["metadata"]), "metadata")
     if not isinstance(facts, dict):
         raise ValueError("its metadata is not a JSON object")
@@ -275,7 +275,7 @@ def method_of(row: Mapping[str, Any]) -> str | None:
 
 
 def pickled_text(data: bytes) -> str:
-    """Return the only string of a pickle, without running it; raises ValueError for any other.
+    """Return the string that a pickle consists of, without unpickling; ValueError for others.
 
     >>> import pickle
     >>> pickled_text(pickle.dumps("[]"))

@@ -1,7 +1,7 @@
 """MATH-500: 500 problems of the MATH test set, answered with an expression.
 
-The paper trained on 300 of the problems, tested on 100, and did not publish which: these splits are
-podium's own.
+The conductor paper trained on 300 of the problems and tested on 100, and did not publish which: the
+splits here are podium's own.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ from podium.suites.data import refuse_duplicates, sources
 from podium.suites.math_equality import Equality, compare, is_list
 
 PROMPT = f"{PREFIX}\n\n"
-"""huggingface/lighteval at 01e73a4, default_prompts.py, `math_500`; MATH itself has no prompt."""
+"""`math_500` of huggingface/lighteval at 01e73a4, default_prompts.py; MATH itself has no prompt."""
 
 SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
-"""Questions of each split, taken in this order by the rank of the id's sha256."""
+"""Number of questions per split. Sorted by their ids' sha256, the questions fill them in order."""
 
 COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
 SHOWN = 200
@@ -36,7 +36,7 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Math500(DatasetSuite):
-    """The suite: split in three, or `math500-all` whole."""
+    """The MATH-500 suite: `math500` has three splits, `math500-all` has all questions in one."""
 
     name: str = "math500"
     version: str = "3-A"
@@ -45,7 +45,7 @@ class Math500(DatasetSuite):
     source = "math500"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of a split in the file's order."""
+        """Return the questions of a split in the order of the data file."""
         every = math500_questions(self.rows(), "MATH-500")
         if len(self.splits) == 1:
             return every
@@ -53,7 +53,7 @@ class Math500(DatasetSuite):
         return [question for question in every if question.id in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of rows; raises UserError if not 500 with the hub's columns."""
+        """Return a file's questions; raises UserError unless 500 rows have the hub's columns."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != sources()["math500"].rows:
             raise UserError(f"{path} has {len(rows)} rows, but MATH-500 has 500.")
@@ -63,7 +63,7 @@ class Math500(DatasetSuite):
         return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by equality of expressions; `look` in the metadata is what decided."""
+        """Grade a reply by equality of expressions; metadata `look` is the method that decided."""
         target, reading = unsealed(question), read_expressions(reply)
         statements, read_by = reading.value or (), {READ_BY: reading.rule}
         if not statements:
@@ -78,15 +78,15 @@ class Math500(DatasetSuite):
         return Grade(float(verdict.equal), excerpt, reason, {"look": verdict.look, **read_by})
 
     def read(self, question: Question, reply: str) -> Reading[tuple[str, ...]]:
-        """Read a reply for `podium grade --explain`."""
+        """Return a reply's answer and the rule that found it, for `podium grade --explain`."""
         return read_expressions(reply)
 
 
 def _of_several(target: str, statements: Sequence[str], verdict: Equality) -> tuple[str, Equality]:
-    """Return adjacent statements as one answer, and its verdict against the target.
+    """Return several adjacent answer statements as one answer, and its equality with the target.
 
-    Each value of a list may have its own statement; two answers to one question count as wrong,
-    unless they are the same number in two forms. `verdict` is that on the last statement.
+    If the target is a list, each value may have its own statement. Otherwise several answers count
+    as wrong, unless each equals the target. `verdict` compares the last statement and the target.
     """
     together = ",".join(statements)
     if is_list(target):
@@ -116,7 +116,7 @@ def math500_all(limit: int | None = None, epochs: int = 1, data: str | None = No
 
 
 def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:
-    """Return the ids of one split: consecutive ranks by sha256, train first."""
+    """Return the ids of one split: `ids`, sorted by sha256, are cut into the splits of SIZES."""
     if split not in SIZES:
         raise UserError(f"MATH-500 has no {split!r} split.")
     ranked = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
@@ -137,5 +137,5 @@ def _question(row: Mapping[str, Any]) -> Question:
         kind="text",
         target=str(row["answer"]).strip(),
         topic=str(row["subject"]),
-        metadata={"level": f"Level {str(row['level']).removeprefix('Level ')}"},  # the hub has 2
+        metadata={"level": f"Level {str(row['level']).removeprefix('Level ')}"},  # "2" on the hub
     )

@@ -1,8 +1,8 @@
 """Decide whether two mathematical answers are equal: their shape first, then each value.
 
-Only the key's own shape (a list, an interval, a matrix ...) can equal the key. Values are compared
-as text and as numbers; math-verify decides the rest, one value at a time, but never words: it reads
-an interval as a tuple, a set as a list and a multiple as an equation.
+An answer must have the shape (a list, an interval, a matrix ...) of the key, the reference answer.
+Values are compared as text and as numbers. The library math-verify decides the rest, except words,
+one value at a time: it confuses intervals with tuples, sets with lists, equations with multiples.
 """
 
 import re
@@ -35,7 +35,7 @@ MOST_PAIRS = 64
 NO_VALUE = Measured("")
 Pair = tuple[str, str, int]
 Ask = Callable[[str, str], bool]
-"""Math-verify's verdict on two texts, the key first."""
+"""Returns math-verify's verdict on whether two texts are equal, the reference answer first."""
 _WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
 _INTEGER = re.compile(r"-?\d{1,40}")
 _LIKE_UNITS = "cdghlmost"
@@ -59,7 +59,7 @@ _BARRED = re.compile(
     r"(?:[,;(]|\\text\{\s*(?:for|where|with)\s*\})(?:\\[,;: ]|\\q?quad|[\s$(]|\\text\{[a-z ]*\})*"
     "[a-z]\\s*(?:\\\\neq?(?![A-Za-z])|\u2260)\\s*(-?[\\d.]+)[\\s$)]*$"
 )
-"""A value that a variable must not have, after the answer: `3, x\\neq 0`."""
+"""Matches, after an answer, a value that a variable must not have: `3, x\\neq 0`."""
 _BUILDER = re.compile(
     r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}|\\\{([^{},;]*)\\\}"
 )
@@ -75,7 +75,7 @@ _LABEL = re.compile(
     re.I,
 )
 _REJECTED = re.compile(rf"\u00ab[^\u00bb]*(?:{'|'.join(UNITS['words']['rejected'])})", re.I)
-"""A label that says that the labelled text is not the reply's answer."""
+"""Matches a label, such as `first answer:`, before a text that is not the reply's answer."""
 _ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
 _THOUSANDS = re.compile(
     "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
@@ -123,12 +123,12 @@ _DENIED = re.compile(r"^not \(?[A-P]\)?,? but |,? (?:and )?not \(?(?-i:[A-P])\b\
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """Whether two answers are equal, and which look decided it."""
+    """Whether two answers are equal, and whether podium (`exact`) or math-verify decided it."""
 
     equal: bool
     look: Look
     gave_up: bool = False
-    """True if math-verify did not decide: too many pairs or too slow. They count as not equal."""
+    """True if math-verify did not decide (too many pairs, too slow); counts as not equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _bare(text: str) -> str:
 def compare(target: str, answer: str) -> Equality:
     r"""Return whether an answer, as LaTeX or text, equals the target.
 
-    Raises EqualityError if the process that compares cannot be started.
+    Raises EqualityError if the math-verify process cannot be started or does not reply.
 
     >>> compare(r"\frac{1}{2}", "0.5").equal, compare("(2,4)", "[2,4]").equal
     (True, False)
@@ -187,13 +187,13 @@ def compare(target: str, answer: str) -> Equality:
 
 
 def is_list(answer: str) -> bool:
-    r"""Return whether an answer names several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
+    r"""Return whether an answer has several values: `1,-2`, `1 \pm \sqrt{19}`, `2 or 3`."""
     shape = parse_shape(answer)
     return shape.kind == "list" or (len(shape.parts) > 1 and shape.kind not in ("ratio", "union"))
 
 
 def _pair(gold: str, answer: str) -> Pair:
-    """Return the pair for math-verify, renaming letters that it reads as units: t of `49t+1`."""
+    """Return the input of math-verify; letters that it reads as units are renamed: t of `49t+1`."""
     free = (char for char in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if char not in gold + answer)
     names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
     renamed = [
@@ -235,7 +235,7 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
 
 
 def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
-    """Return the shapes of the parts that are not empty; `1, and 2` has two."""
+    """Return the shapes of the parts that are not empty: `1, and 2` has only two."""
     every = [both for text in texts if text for both in _both_signs(text)]
     return tuple(_shape(text, depth + 1) for text in every)
 
@@ -248,7 +248,7 @@ def _both_signs(text: str) -> list[str]:
 
 
 def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
-    """Return a tuple, an interval (`]2,3[` is `(2,3)`), a set, a matrix or the content of ()."""
+    """Return the shape of a tuple, interval (`]2,3[`: `(2,3)`), set, matrix or (text), or None."""
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     matrix = _MATRIX.fullmatch(text)
@@ -272,7 +272,7 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
 
 
 def _scaled(text: str, depth: int) -> AnswerShape | None:
-    """Return the product of a factor and a matrix as one matrix."""
+    """Return a number times a matrix as one matrix, or None if the text is no such product."""
     scaled = _SCALED.fullmatch(text) if "matrix" in text else None
     inner = _bracketed(scaled[2], "", depth) if scaled else None
     if scaled is None or inner is None or any(cell.kind != "value" for cell in inner.parts):
@@ -289,7 +289,7 @@ def _product(factor: str, cell: str) -> str:
 
 
 def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
-    """Return the shape of lines one below the other; `=3` continues the line above."""
+    """Return the shape of the lines of a `cases` environment; `=3` continues the line above."""
     rows = list[str]()
     for line in (line.strip(",;.") for line in lines):
         if rows and line.startswith("="):
@@ -304,7 +304,7 @@ def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
 
 
 def _related(text: str, depth: int) -> AnswerShape:
-    """Return the interval that an inequality in one variable, or two joined by "or", describes."""
+    """Return an inequality in one variable, or two joined by "or", as an interval."""
     about = split_outside_brackets(text, _ABOUT)
     if len(about) == 2 and not _NAMED.fullmatch(about[0]):
         exact = parse_rational(about[0])
@@ -360,7 +360,7 @@ def _equated(text: str, name: str, depth: int) -> AnswerShape:
 
 
 def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
-    """Return the tuple of `(y,x)=(1,2)` in the order of its names."""
+    """Return the tuple of `(y,x)=(1,2)` in the order of its variables: `(2,1)`."""
     if len(names) != len(shape.parts):
         return shape
     order = sorted(range(len(names)), key=lambda each: _rank(names[each]))
@@ -368,7 +368,7 @@ def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Return the sort key of a name in a tuple: r before theta, x before y."""
+    """Return a variable's sort key: alphabetical, but rho, theta, phi last and in this order."""
     return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
 
 
@@ -396,7 +396,7 @@ def _same_shape(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
     if answer.kind in ONE:
         region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", answer.text)
         return bool(region) and ask(gold.text, answer.text)
-    if either and _distinct(answer.parts):  # y is not a value of x
+    if either and _distinct(answer.parts):  # `x=1 or y=2`
         return False
     if gold.kind in ("list", "\\{\\}"):
         return _same_list(gold, answer, ask)
@@ -407,20 +407,20 @@ def _same_shape(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
 
 
 def _one_number(gold: AnswerShape, shapes: Sequence[AnswerShape]) -> bool:
-    """Return whether all values are the key's number in other forms: `9/4 or 2.25`."""
+    """Return whether all values are the key's number in different forms: `9/4 or 2.25`."""
     return len({shape.text for shape in shapes}) == len(shapes) and all(
         shape.kind == "value" and same_value(gold.value, shape.value) is True for shape in shapes
     )
 
 
 def _other_name(gold: AnswerShape, answer: AnswerShape) -> bool:
-    """Return whether one is the value of x, the other that of y; `f(x)` counts as any of them."""
+    """Return whether two answers are values of different variables, x and y; `f(x)` fits any."""
     names = {gold.name, answer.name}
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
 def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
-    """Return the only element of a set, or, of a value in two units, that in the key's unit."""
+    """Return a set's only element, a two-unit value's part in the key's unit, or else `answer`."""
     if answer.kind == "converted":
         unit = gold.value.unit
         return next((shape for shape in answer.parts if shape.value.unit == unit), answer.parts[0])
@@ -429,8 +429,8 @@ def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
 
 
 def _same_list(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
-    """Return whether the values are those of a list or set, in any order unless names fix it."""
-    if answer.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
+    """Return whether two lists or sets have the same values; order counts if variables fix it."""
+    if answer.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # (1,2): interval?
         return _in_order(gold.parts, answer.parts, ask)
     if answer.kind not in ("list", "\\{\\}"):
         return False
@@ -449,7 +449,7 @@ def _by_name(shapes: Sequence[AnswerShape]) -> Sequence[AnswerShape]:
 
 
 def _kinds_agree(gold: AnswerShape, answer: AnswerShape) -> bool:
-    """Return whether two kinds are compatible: parentheses of a tuple or column are optional."""
+    """Return whether two kinds are compatible; a tuple or column vector may lack parentheses."""
     tuples = ("()", "list", "\\langle\\rangle", f"{len(gold.parts)}x1")
     alike = gold.kind in ("()", "\\langle\\rangle", tuples[3]) and answer.kind in tuples
     infinite = any(INFINITY in element.text for element in gold.parts)
@@ -490,7 +490,7 @@ def _same_one(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
 
 
 def _same_equation(gold: str, answer: str, ask: Ask) -> bool:
-    """Return whether two equations are equal; a multiple is not if the key is in lowest terms."""
+    """Return whether equations are equal; if the key is in lowest terms, its multiples are not."""
     if answer.count("=") != 1:
         return False
     coefficients = [int(factor) if factor.isdigit() else 1 for factor in _COEFFICIENT.findall(gold)]
@@ -500,7 +500,7 @@ def _same_equation(gold: str, answer: str, ask: Ask) -> bool:
 
 
 def _moved(equation: str) -> str:
-    """Return the expression that an equation sets to zero."""
+    """Return the expression that an equation sets to zero: `a-(b)` of `a=b`."""
     lhs, _, rhs = equation.partition("=")
     return lhs if rhs == "0" else rhs if lhs == "0" else f"{lhs}-({rhs})"
 
@@ -542,22 +542,22 @@ def _letters(text: str) -> str:
 
 
 def _cannot_be(gold: str, answer: str) -> bool:
-    """Return whether a yes of math-verify would be wrong, or a no is certain without it."""
+    """Return whether an answer is surely wrong, whatever math-verify would decide."""
     if _SPACED.search(answer) or "\u00ab" in answer.replace("\u00abdeg\u00bb", ""):
-        return True  # math-verify multiplies (7 10) and ignores words
+        return True  # math-verify reads `7 10` as a product and ignores words
     if any(odd.search(answer) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):
         return True  # an unfinished answer, or the question repeated
     if _FACTORED.fullmatch(gold):
         sums = len(_SUM.findall(gold)), len(_SUM.findall(answer))
         if not _FACTORED.fullmatch(answer) or sums[1] < sums[0]:
             return True
-    # math-verify reads r as R
+    # compare variable names here: math-verify does not distinguish r and R
     extra_names = set(_VARIABLE.sub("", answer)) - set(_VARIABLE.sub("", gold)) - {"e", "i"}
     return bool(extra_names) or not re.search(r"[0-9A-Za-z]", answer)
 
 
 def stated_choice(text: str) -> str | None:
-    """Return the letter of a choice, alone or followed by its text, or None.
+    """Return the option letter that an answer states, alone or before the option's text, or None.
 
     >>> [stated_choice(said) for said in ("(C) Plane", "option b", "(B) or (C)", "A) B) C)")]
     ['C', 'B', None, None]

@@ -1,7 +1,7 @@
-"""Run math-verify in separate processes, which may hang, crash or run out of memory.
+"""Run math-verify in separate processes, because it can hang, crash or run out of memory.
 
-Each runs math_verify_worker.py with no environment but PATH and no inherited file, started on
-first use. A fork of this process starts its own; all end with the process that started them.
+Each process runs math_verify_worker.py, with only PATH in its environment and no inherited file.
+It is started on first use and ends with the process that started it; a fork starts new ones.
 """
 
 import atexit
@@ -21,9 +21,9 @@ from podium.harness.errors import PodiumError
 from podium.harness.parallel import cores
 
 CPU_S = 1.0
-"""Seconds of CPU for one comparison; of 487 real answers to MATH-500 the slowest took 0.44."""
+"""Maximum CPU seconds per comparison; the slowest of 487 real answers to MATH-500 took 0.44."""
 WALL_S = 60.0
-"""Seconds without output after which a process counts as broken: an error, not a verdict."""
+"""Seconds without output after which a process counts as broken: EqualityError, no verdict."""
 
 PROGRAM = Path(__file__).with_name("math_verify_worker.py")
 Pair = tuple[str, str, int]
@@ -31,21 +31,21 @@ Pair = tuple[str, str, int]
 
 
 class EqualityError(PodiumError):
-    """Podium failed: the process that compares cannot be started or does not reply."""
+    """Podium failed: the math-verify process cannot be started or does not reply."""
 
 
 @lru_cache(maxsize=4096)
 def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
-    """Return math-verify's verdict on each pair, or None if all together took too long."""
+    """Return math-verify's verdict on each pair, or None if the pairs together took too long."""
     reply = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
     return tuple(map(bool, reply["equal"])) if "equal" in reply else None
 
 
 class MathVerifyProcess:
-    """One process, used by one thread at a time."""
+    """One math-verify process, used by one thread at a time."""
 
     def __init__(self, command: Sequence[str] = ()) -> None:
-        """Start it and wait until it is ready; raises EqualityError if that fails."""
+        """Start the process and wait until it is ready; raises EqualityError if that fails."""
         folders = [path for path in sys.path if Path(path).is_absolute()]
         self._process = subprocess.Popen(
             command or [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders],
@@ -54,7 +54,7 @@ class MathVerifyProcess:
             stderr=subprocess.PIPE,
             env={"PATH": os.environ.get("PATH", os.defpath)},
             cwd="/",
-            start_new_session=True,  # Ctrl-C must not reach it
+            start_new_session=True,  # Ctrl-C must not reach the process
             bufsize=0,
         )
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
@@ -66,7 +66,7 @@ class MathVerifyProcess:
             raise
 
     def ask(self, line: bytes) -> dict[str, Any]:
-        """Return the answer to one line; raises EqualityError if there is none."""
+        """Send one line of JSON and return the reply; raises EqualityError if there is none."""
         if self._spoke(0):
             raise EqualityError("The process that compares answers sent an unexpected line.")
         try:
@@ -86,7 +86,7 @@ class MathVerifyProcess:
         return json.loads(reply)
 
     def _spoke(self, wait_s: float) -> bool:
-        poll = select.poll()  # select() cannot take a file number above 1,023
+        poll = select.poll()  # select() fails on file descriptors above 1,023
         poll.register(self._says, select.POLLIN)
         return bool(poll.poll(wait_s * 1000))
 
@@ -98,32 +98,32 @@ class MathVerifyProcess:
         return f"The process that compares answers ended ({detail}). Is math-verify installed?"
 
     def end(self) -> None:
-        """End the process and its child, which both read a pipe that is now closed."""
+        """End the process; its child ends because the pipe that it reads is closed."""
         self.forget()
         self._process.terminate()
         self._process.wait()
 
     def forget(self) -> None:
-        """Close this side of the pipes, so that only another owner can use the process."""
+        """Close this side of the pipes; after a fork, the parent can still use the process."""
         for pipe in (self._asks, self._says, self._errors):
             pipe.close()
 
     @property
     def pid(self) -> int:
-        """The id of the process that forks the working one."""
+        """Process id of the process, which forks the child that compares."""
         return self._process.pid
 
 
 class MathVerifyPool:
-    """Processes for several threads, started on demand."""
+    """Math-verify processes shared by several threads, started on demand."""
 
     def __init__(self, limit: int) -> None:
-        """Start none yet; at most `limit` will run at once."""
+        """Start no process yet; at most `limit` will run simultaneously."""
         self._most, self._places = limit, threading.BoundedSemaphore(limit)
         self._free = list[MathVerifyProcess]()
 
     def ask(self, line: bytes) -> dict[str, Any]:
-        """Return the answer of any process; a broken one is replaced once."""
+        """Return the reply of any process; if it breaks, retry once with another."""
         try:
             return self._ask(line)
         except EqualityError:
@@ -144,7 +144,7 @@ class MathVerifyPool:
             return reply
 
     def pids(self) -> list[int]:
-        """Return the ids of the idle processes."""
+        """Return the process ids of the idle processes."""
         return [worker.pid for worker in self._free]
 
     def end(self) -> None:
@@ -153,7 +153,7 @@ class MathVerifyPool:
             self._free.pop().end()
 
     def forget(self) -> None:
-        """Forget the processes of the parent after a fork; the parent keeps them."""
+        """In the child after a fork, drop the parent's processes, which the parent keeps using."""
         for worker in self._free:
             worker.forget()
         self.__init__(self._most)

@@ -1,13 +1,13 @@
 """Decide with math-verify whether two answers are equal: the program of the worker process.
 
-Run as `python -I math_verify_worker.py CPU_S PATH...`. One JSON object a line: in `{"pairs":
-[[target, answer, places], ...]}`, out `{"equal": [...]}`, or `{"gave_up": signal}` if checking did
-not end. A first process loads the libraries and forks the working process; the kernel ends that one
-after its CPU seconds (not wall time, so that a busy machine changes no verdict).
+Run as `python -I math_verify_worker.py CPU_S PATH...`. For each line on stdin, `{"pairs": [[target,
+answer, places], ...]}`, it prints a line, `{"equal": [...]}`, or `{"gave_up": signal}` if checking
+did not end. This process loads the libraries and forks a child that compares. The kernel ends the
+child after CPU_S of CPU time (not of wall time, so that a busy machine changes no verdict).
 
-sympy 1.14 evaluates text with Python whenever a string becomes an expression; that function is
-replaced by one that accepts only literals and names. A hook refuses other code from strings (except
-in polys/monomials.py, built from the number of variables), programs, written files and sockets.
+To parse a string, sympy 1.14 runs it as Python code; its `parse_expr` is replaced by a function
+that accepts only literals and names. An audit hook refuses other code from strings (except that
+which polys/monomials.py generates), starting programs, writing files and opening sockets.
 """
 
 import json
@@ -24,7 +24,7 @@ WARM = ((r"\frac{1}{2}", "0.5"), (r"\cot x", r"\frac{\cos x}{\sin x}"), ("(2,4]"
 """Comparisons that load sympy's lazy modules before the working process is forked."""
 DIGITS = 60
 ROUNDED, EXACT = 1e-6, 1e-50
-"""Relative tolerance between two numbers: with a decimal, and with both written exactly."""
+"""Relative tolerance between two numbers: if either is a decimal, and if both are exact."""
 _LITERAL = re.compile(r"[0-9]{1,4000}|[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]{1,4})?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 _GENERATES = "sympy/polys/monomials.py"
@@ -34,7 +34,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def main() -> None:
-    """Load, report readiness, and keep one child at work until the pipe is closed."""
+    """Load the libraries, report readiness, and keep one child comparing until stdin is closed."""
     cpu_s = float(sys.argv[1])
     sys.path.extend(path for path in sys.argv[2:] if path not in sys.path)
     logging.disable(logging.CRITICAL)
@@ -55,9 +55,9 @@ def main() -> None:
 
 
 def _limit() -> None:
-    """Bound memory, files and core dumps of this process and its children; silence stderr."""
+    """Limit memory, files and core dumps of this process and its children; discard stderr."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)  # a full pipe would block
+    os.dup2(nowhere, 2)  # a full stderr pipe would block
     os.close(nowhere)
     for limit, value in (
         (resource.RLIMIT_AS, 2 * GIBIBYTE),
@@ -69,7 +69,7 @@ def _limit() -> None:
 
 
 def _serve(check: Any, cpu_s: float) -> None:
-    """Answer line by line; SIGPROF ends this process when a line takes its CPU seconds."""
+    """Reply to each line of stdin; SIGPROF ends this process if a line takes `cpu_s` of CPU."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
     sys.addaudithook(_refuse)
@@ -86,7 +86,7 @@ def _say(answer: dict[str, Any]) -> None:
 
 
 def _refuse(event: str, args: tuple[Any, ...]) -> None:
-    """Raise PermissionError if code from a string would run or reach outside this process."""
+    """Audit hook: raise PermissionError for code from strings, programs, written files, sockets."""
     if event == "exec":
         refused = args[0].co_filename == "<string>" and not _running().endswith(_GENERATES)
     elif event == "compile":
@@ -105,7 +105,7 @@ def _running() -> str:
 
 
 def _apart(target: Any, answer: Any, sympy: Any) -> bool:
-    """Return whether two numbers differ by more than a decimal's rounding, however small both are.
+    """Return whether two numbers differ by more than a relative tolerance, even if both are tiny.
 
     math-verify rounds to six places, and so equates 1/20! and 1/21!.
     """
@@ -126,13 +126,13 @@ def _is_number(value: Any, sympy: Any) -> bool:
 
 
 def _parts(number: Any) -> list[Any]:
-    """Return the parts of a complex number, with 0 for a zero that has only rounding error."""
+    """Return the real and imaginary part, with 0 for a part that is only rounding error."""
     components = number.evalf(DIGITS).as_real_imag()
     return [0 if getattr(component, "_prec", 0) == 1 else component for component in components]
 
 
 def _checker() -> Any:
-    """Return the function that compares, with math-verify's own time limits (SIGALRM) off."""
+    """Return the function that compares two answers, without math-verify's own time limits."""
     import math_verify  # pyright: ignore[reportMissingTypeStubs]
     import sympy  # pyright: ignore[reportMissingTypeStubs]
     from sympy.parsing import sympy_parser  # pyright: ignore[reportMissingTypeStubs]

@@ -1,7 +1,7 @@
-"""MBPP: short Python functions described in a sentence, judged by the three assertions it shows.
+"""MBPP: short Python functions described in a sentence, judged by the three assertions shown.
 
-The prompt is the paper's, without examples (google-research/mbpp, README). The splits are its own:
-task 11-510 is the suite, 511-600 validation, 601-974 train; 1-10 were its examples.
+The prompt is that of the MBPP paper, without examples (google-research/mbpp, README). The paper's
+splits: tasks 11-510 are `eval`, 511-600 `validation`, 601-974 `train`; 1-10 were its examples.
 """
 
 import ast
@@ -37,15 +37,15 @@ BY_TEXT: Mapping[int, str] = {
     601: "its tests make pairs of the program's own class Pair",
     927: "its tests build trees of the program's own class Node",
 }
-"""Tasks whose arguments only the program's process can create, and why; see code_checks.py."""
+"""Tasks (id: reason) with test arguments that only the program's process can create (CheckCode)."""
 
 SETUP: Mapping[int, str] = {596: "import sys"}
-"""Imports of the published solution that a task's tests need."""
+"""By task id: imports that the tests need but only the published solution has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mbpp(UnitTestedSuite):
-    """The suite."""
+    """The MBPP suite."""
 
     name: str = "mbpp"
     version: str = "3-A"
@@ -54,12 +54,12 @@ class Mbpp(UnitTestedSuite):
     source = "mbpp"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of a split by task id."""
+        """Return the questions of a split in the order of the task ids."""
         rows = {int(row["task_id"]): row for row in self.rows()}
         return [self.question(rows[number], self.name) for number in SPLITS[split]]
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row; raises UserError if the row is bad."""
+        """Return the question of a row of the published file; raises UserError if malformed."""
         task = str(row.get("task_id"))
         if not (task.isascii() and task.isdigit()):
             raise UserError(f"{where} is not a raw MBPP row: its task_id {task!r} is not a number.")
@@ -81,7 +81,7 @@ class Mbpp(UnitTestedSuite):
         )
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's code that defines the names under test, or all of it if Python."""
+        """Return the reply's code that defines the tested names, or the whole reply if Python."""
         program = extract_program(reply, json.loads(unsealed(question))["names"])
         text = spoken(reply)[0]
         return program or (text if text.strip() and compiles(text) else None)
@@ -100,16 +100,16 @@ def mbpp(
     data: str | None = None,
 ) -> Task:
     """MBPP: 500 short functions, judged in the sandbox of --sandbox or -T box=docker."""
-    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
+    from podium.suites.inspect_box import boxed_task  # imports all sandboxes; only for Inspect
 
     return boxed_task(Mbpp(data), box, split=split, limit=limit, epochs=epochs)
 
 
 def names_called(tests: str, setup: str) -> tuple[str, ...]:
-    """Return the program's functions that tests call: names that nothing else defines.
+    """Return the program's functions that tests call: names that neither tests nor setup define.
 
-    If there are none, the program's function has the name of a builtin: then it is the first that
-    the tests call.
+    If there are none, the program's function has the name of a builtin, such as `sum`: then it is
+    the first function that the tests call.
 
     >>> names_called("assert set(f(1)) == {1}", ""), names_called("assert sum(10, 15) == 6", "")
     (('f',), ('sum',))
@@ -122,7 +122,7 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
 
 
 def _tests(row: Mapping[str, Any], place: str) -> list[str]:
-    """Return the assertions; CSV has them as the text of a Python list."""
+    """Return a row's assertions, which a CSV file has as the text of a Python list."""
     tests = row.get("test_list")
     if isinstance(tests, str):
         with suppress(SyntaxError, ValueError):

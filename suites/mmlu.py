@@ -1,7 +1,7 @@
 """MMLU: four-way questions on 57 subjects, graded by the letter; options in the published order.
 
-`eval` is the published test, `validation` the published val, `train` the auxiliary questions, which
-are those of other suites (ARC, MC_TEST, OBQA, RACE) and have no subject.
+`eval` is the published `test`, `validation` the published `val`, `train` the published auxiliary
+questions, which come from other data sets (ARC, MC_TEST, OBQA, RACE) and have no subject.
 """
 
 import csv
@@ -45,7 +45,7 @@ SOURCES: Mapping[Split, str] = {
 }
 
 FOLDERS: Mapping[Split, str] = {"eval": "test", "validation": "val"}
-"""The folder of a split in the published archive: data/test/SUBJECT_test.csv."""
+"""Folder of each split in the published archive, as in data/test/SUBJECT_test.csv."""
 
 COLUMNS = ("question", "choices", "answer")
 AUXILIARY = "auxiliary"
@@ -53,7 +53,7 @@ AUXILIARY = "auxiliary"
 
 @dataclass(frozen=True, slots=True)
 class Mmlu(DatasetSuite):
-    """The suite. The archive has no auxiliary questions: the split `train` is always the hub's."""
+    """The MMLU suite; `train` always comes from the hub, because the archive lacks it."""
 
     name: str = "mmlu"
     version: str = "3-A"
@@ -62,7 +62,7 @@ class Mmlu(DatasetSuite):
     source = "mmlu"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return a split by subject, in the published order."""
+        """Return a split's questions subject by subject, in the published order."""
         name = SOURCES[split]
         source = sources()[name]
         if split in FOLDERS and (data_folder(self.data) / source.file).is_file():
@@ -71,9 +71,9 @@ class Mmlu(DatasetSuite):
         return mmlu_questions(fetch_rows(name, self.data), AUXILIARY if split == "train" else "")
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
+        """Return the questions of a file in the hub's schema: a whole split, or rows with an `id`.
 
-        Raises UserError for others: their row numbers would give other ids than the suite's.
+        Raises UserError for part of a split without ids: its row numbers give wrong question ids.
         """
         rows = [row for _, row in read_rows(path)]
         split_sizes = {sources()[name].rows for name in SOURCES.values()}
@@ -82,11 +82,11 @@ class Mmlu(DatasetSuite):
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the letter, for the order in which the question shows its options."""
+        """Grade a reply's letter against the order of options that the question shows."""
         return grade_choice(question, reply)
 
     def read(self, question: Question, reply: str) -> Reading[str]:
-        """Read a reply for `podium grade --explain`."""
+        """Return a reply's answer and the rule that found it, for `podium grade --explain`."""
         return read_options(question, reply)
 
 

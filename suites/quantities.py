@@ -1,8 +1,8 @@
-"""Numbers read exactly, and quantities as references of RLPR state them.
+"""Parse numbers as exact fractions, and compare quantities, such as references of RLPR.
 
-As in `math_equal` of OpenBMB/RLPR at 8490fca (verl/utils/reward_score/prime_math/grader.py:
-relative tolerance 1e-4), except that whole numbers must be equal, factors of 100 are forgiven only
-beside a percent sign, and two different units differ.
+Quantities are compared as by `math_equal` of OpenBMB/RLPR at 8490fca (verl/utils/reward_score/
+prime_math/grader.py: relative tolerance 1e-4), except that whole numbers must be equal, a factor of
+100 is accepted only if just one has a percent sign, and different units are converted or unequal.
 """
 
 import math
@@ -19,7 +19,7 @@ from podium.suites.latex import UNITS, Measured, normalise_answer, parse_measure
 LONGEST = 3000
 """Maximum length of an answer, in characters; a longer one equals nothing."""
 PLACES = 6
-"""Decimal places to which decimals are compared with other forms."""
+"""Decimal places to which a decimal is compared with a fraction or an expression."""
 TOLERANCE = 1e-4
 """Relative tolerance between decimals, as in RLPR."""
 LONGEST_TEXT = 200
@@ -52,7 +52,7 @@ class Quantity:
 
     value: float
     whole: bool
-    """Written without a decimal point, a power or a scale."""
+    """Whether it is written without a decimal point, a power of ten or a scale such as million."""
     measured: Measured
 
 
@@ -61,7 +61,7 @@ _close = partial(math.isclose, rel_tol=TOLERANCE)
 
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity | None:
-    r"""Return the number, with its unit, that a text states, or None if it is anything else.
+    r"""Return the number, with its unit, that a text states, or None if the text is anything else.
 
     >>> parse_quantity("$0.7617 million").value, parse_quantity("2x")
     (761700.0, None)
@@ -78,7 +78,7 @@ def parse_quantity(text: str) -> Quantity | None:
 
 
 def same_quantity(gold: Quantity, answer: Quantity) -> bool:
-    """Return whether two quantities are the same, within the precision of their digits."""
+    """Return whether two quantities are equal: whole numbers exactly, others within TOLERANCE."""
     if units_contradict(gold.measured, answer.measured):
         return _converted(gold, answer)
     if gold.measured.percent != answer.measured.percent:
@@ -90,7 +90,7 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
 
 
 def _converted(gold: Quantity, answer: Quantity) -> bool:
-    """Return whether two quantities in units of one kind are the same: 45 minutes, 0.75 h."""
+    """Return whether quantities in two units are equal after conversion: 45 minutes, 0.75 h."""
     base, answer_base = in_base_units(gold.measured.unit), in_base_units(answer.measured.unit)
     if not base or not answer_base or base[1] != answer_base[1] or not base[1]:
         return False
@@ -100,7 +100,7 @@ def _converted(gold: Quantity, answer: Quantity) -> bool:
 
 @lru_cache(maxsize=4096)
 def in_base_units(unit: str) -> tuple[float, dict[str, int]] | None:
-    """Return the factor and powers of a unit in base units, or None if it is not converted.
+    """Return a unit's factor and powers in base units, or None if units.toml cannot convert it.
 
     >>> in_base_units("mmol/L") == in_base_units("mM"), in_base_units("apples")
     (True, None)
@@ -141,7 +141,7 @@ _UNIT_PART = re.compile(
 
 
 def parse_rational(text: str) -> Fraction | None:
-    r"""Return the number that a plain text is, or None: `-1.50`, `3/4`, `1\frac{4}{5}`.
+    r"""Return the value of a text that is one number, else None: `-1.50`, `3/4`, `1\frac{4}{5}`.
 
     >>> parse_rational(r"-1\frac{4}{5}"), parse_rational(r"6.7\times10^{-5}")
     (Fraction(-9, 5), Fraction(67, 1000000))
@@ -156,7 +156,7 @@ def parse_rational(text: str) -> Fraction | None:
 
 
 def rounds_to(number: Fraction, text: str) -> bool:
-    """Return whether a decimal is a number rounded to the decimal's places, at least one.
+    """Return whether the decimal `text` is `number` rounded to as many places (at least one).
 
     >>> rounds_to(Fraction(1, 3), "0.33"), rounds_to(Fraction(6), "5")
     (True, False)
@@ -198,9 +198,9 @@ def evaluate_sum(text: str) -> Fraction | None:
 
 
 def same_number(gold: Measured, answer: Measured, values: tuple[Fraction, Fraction]) -> bool:
-    """Return whether two numbers are equal, or one is the other rounded to six places or more.
+    """Return whether two numbers are equal, or `answer` is `gold` rounded to six places or more.
 
-    Only an infinite decimal may be rounded; math-verify would accept 0.0000671 for 0.0000672.
+    Only decimals that do not end (1/3) may be rounded; math-verify takes 0.0000671 for 0.0000672.
     """
     target, value = values
     if gold.percent != answer.percent:
@@ -208,14 +208,14 @@ def same_number(gold: Measured, answer: Measured, values: tuple[Fraction, Fracti
         return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
     _, point, decimals = answer.value.partition(".")
     ends = pow(10, target.denominator.bit_length(), target.denominator) == 0
-    if target == value or ends:  # a decimal that ends is not rounded
+    if target == value or ends:  # the key 0.5 must be matched exactly
         return target == value
     long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
     return long and round(target, len(decimals)) == value
 
 
 def decimal_places(text: str) -> int:
-    """Return the decimal places to compare: more for a small target, so that its digits count."""
+    """Return the decimal places to compare: PLACES, or more for a target below 1."""
     number, places = parse_rational(text), PLACES
     while number and abs(number) < 1 and places < 40:
         number, places = number * 10, places + 1
@@ -223,14 +223,14 @@ def decimal_places(text: str) -> int:
 
 
 _EMPHASIS = re.compile(r'^(?:["`^]|\\cdot|\s)+|(?:["`^]|\\cdot|\s)+$')
-"""Marks around a side; asterisks are already signs of a product or a power."""
+"""Matches emphasis marks around a side of an equation; `*` is already a product or power sign."""
 
 
 def contradicts_itself(answer: str) -> bool:
     r"""Return whether an answer equates two plain numbers that differ: `6 = 5`.
 
-    math-verify reads the last side only. A number with a unit or a percent sign is not plain, and a
-    decimal may be another side rounded.
+    math-verify reads the last side only. A number with a unit or a percent sign is not plain. A
+    decimal may be the rounded value of the side next to it.
 
     >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
     [True, False, False, False]

@@ -1,10 +1,10 @@
-r"""RLPR: 77 thousand questions with short references, graded by rules or by a model.
+r"""RLPR: 77 thousand questions with short reference answers, graded by rules or by a model.
 
-A model in the role `grader` judges prose; `rlpr-rules` is the part that needs no judge. The rules
-follow OpenBMB/RLPR at 8490fca (`compute_score` and `match_answer` of prime_math/__init__.py;
-multi_choice.py for letters, in verl/utils/reward_score), without its `eval` of a reply. On purpose,
-the last statement counts, prose without a marker (`<answer>`, `\boxed`, "answer is") is no answer,
-and a truncated box is ignored.
+If the reference is prose, a model in the role `grader` judges; `rlpr-rules` omits these questions.
+The rules follow OpenBMB/RLPR at 8490fca, verl/utils/reward_score (`compute_score`, `match_answer`
+of prime_math/__init__.py; multi_choice.py for letters), but never `eval` a reply. Other differences
+are that the last statement counts, prose without a marker (`<answer>`, `\boxed`, "answer is") is no
+answer, and a truncated box is ignored.
 """
 
 import hashlib
@@ -67,10 +67,10 @@ MODEL-RESPONSE-MARK
 NOTE: Please do NOT try to solve the problem or provide an answer by yourself! Instead, focus on EXTRACT the origin answer from the **model_response** and then decide whether this answer is aligned with the ground truth (yes for aligned, no for not-aligned).
 Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # noqa: E501 - quoted
 """OpenBMB/RLPR at 8490fca, `math_prompt` of verl/utils/reward_score/__init__.py: its only prompt
-for answers other than letters. Changed: marks that the response cannot know delimit it."""
+for answers other than letters. Changed: the response is between marks that it cannot know."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
-"""The letter in the last box, as in `extract_option`; a box with other content never matches."""
+"""Captures Y or N in the last box of a judge's reply; matches no box with other content."""
 
 LONGEST_JUDGED = 8000
 LONGEST_SHOWN = 200
@@ -105,15 +105,15 @@ _FUNCTIONS = re.compile(
 )
 _SMALL = ("a", "an", "the", "it", "they")
 SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")
-"""The split of each fifth of the questions. The conductor paper uses 46,620 and 15,540 of 77,700,
-and does not say which."""
+"""The split of each fifth of the questions, sorted by digest. The conductor paper uses 46,620 and
+15,540 of 77,700 questions, and does not list them."""
 ASKED_AT = "asked_at"
-"""Key in a question's metadata: where in its text the question begins, after the system message."""
+"""Metadata key: index in the prompt text at which the question begins, after the system message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rlpr(DatasetSuite):
-    """The suite; `rlpr-rules` omits the questions that need a judge."""
+    """The RLPR suite; `rlpr-rules` omits the questions that a model must judge."""
 
     name: str = "rlpr"
     version: str = "3-A"
@@ -126,11 +126,11 @@ class Rlpr(DatasetSuite):
         return self._kept(split_questions(_all_questions(self.data, self.data_revision), split))
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of rows in the hub's format; a UserError gives row and column."""
+        """Return a file's questions; UserError with row and column if not in the hub's format."""
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the rules for the reference's kind; raises JudgeError if it has none."""
+        """Grade by the rules for the reference's kind; raises JudgeError if it is prose."""
         target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
@@ -148,15 +148,15 @@ class Rlpr(DatasetSuite):
         return Grade(float(right), excerpt, f"It {verb} the reference.", facts)
 
     def read(self, question: Question, reply: str) -> Reading[tuple[str, ...]]:
-        """Read a reply for `podium grade --explain`."""
+        """Return a reply's answers and the rule that found them, for `podium grade --explain`."""
         return _reading(reply, reference_kind(unsealed(question)))
 
     def needs_judge(self, question: Question) -> bool:
-        """Return whether the reference is prose."""
+        """Return whether the reference is prose, so that a model must judge the reply."""
         return question.target is not None and reference_kind(question.target) == "text"
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        """Ask the role `grader`; raises JudgeError if it answers neither yes nor no."""
+        """Let the model in the role `grader` grade; JudgeError if it answers neither yes nor no."""
         reply = spoken(state.output.completion)[0].strip()[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
@@ -241,7 +241,7 @@ def reference_kind(reference: str) -> ReferenceKind:
 
 
 def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
-    """Return the answers that a reply states; several if it states them together."""
+    """Return the answers that a reply states; several if they are stated next to each other."""
     return _reading(reply, kind).value or ()
 
 
@@ -311,7 +311,7 @@ def _compact(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _bare_words(text: str) -> str:
-    """Return words without an article, hyphens, signs and a final s."""
+    """Return lower-case words without leading article, punctuation and final s, to compare them."""
     words = re.sub(r"[^\w\s]", " ", re.sub("['\u2019]", "", _plain_text(text).casefold())).split()
     plain = " ".join(words[1:] if words[0:1] and words[0] in _SMALL and words[1:] else words)
     return plain.removesuffix("s")
@@ -332,7 +332,7 @@ class _RewardModel(BaseModel):
 
 
 class RlprRow(BaseModel):
-    """One row, without the columns that nothing uses."""
+    """One row of the data, with the columns that are used here."""
 
     prompt: Annotated[list[_Message], BeforeValidator(_parsed_json)]
     reward_model: Annotated[_RewardModel, BeforeValidator(_parsed_json)]
@@ -340,12 +340,12 @@ class RlprRow(BaseModel):
     data_source: str = ""
 
     def said_by(self, role: str) -> str:
-        """Return the messages of one role in the prompt."""
+        """Return the text of all messages of one role in the prompt."""
         return "\n\n".join(turn.content for turn in self.prompt if turn.role == role).strip()
 
 
 def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Question]:
-    """Return the questions of rows, without duplicates; a UserError gives row and column."""
+    """Return the rows' questions without duplicates; UserError gives a malformed row and column."""
     questions = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
         question = _question(row, f"{source}, row {number}")
@@ -354,7 +354,7 @@ def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Quest
 
 
 def split_questions(all_questions: Sequence[Question], split: Split) -> list[Question]:
-    """Return the 60, 20 or 20 % of a split, by rank of the text's digest, so no text is in two."""
+    """Return a split (60, 20 or 20 %), by rank of the text's digest: no text is in two splits."""
     keys = [_digest(question.text) for question in all_questions]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return [

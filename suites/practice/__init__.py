@@ -1,4 +1,4 @@
-"""Generated practice suites: seeded topics, three splits that share no question."""
+"""Practice suites: questions generated from topics by a seed, in three splits without overlap."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ RESIDUES: tuple[Split, ...] = (
 )
 
 PATIENCE = 400
-"""Draws without a new question after which a topic counts as exhausted for a split."""
+"""Number of successive draws without a new question after which a topic counts as exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,17 @@ class Draft:
     text: str
     target: str
     options: tuple[str, ...] = ()
-    """For choices: the wrong options."""
+    """The wrong options of a multiple-choice question."""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
 
 Topic = Callable[[Random], Draft | None]
-"""Draws one question, or None if the draw is unusable (an answer out of range)."""
+"""Draws one question, or returns None if the draw is unusable (an answer out of range)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PracticeSuite(DatasetSuite):
-    """A generated suite."""
+    """A suite whose questions are generated from its topics."""
 
     topics: Mapping[str, Topic]
     write: Callable[[str, Draft], Question]
@@ -60,16 +60,16 @@ class PracticeSuite(DatasetSuite):
 
     @property
     def data_revision(self) -> str:
-        """Version of the generator, and its seed."""
+        """Version of the generators, and the seed."""
         return f"generator-{GENERATOR}-seed-{self.seed}"
 
     @property
     def card(self) -> Card:
-        """The suite's card, with the sizes that are generated."""
+        """The suite's description (card), with the number of questions generated per split."""
         return replace(card(self.name), sizes=self.sizes)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Generate a split; a smaller size gives the first questions of a larger one."""
+        """Generate a split; a smaller size gives the first questions of a larger size."""
         seed = f"{self.name}/{self.seed}/{split}"
         drafts = _drafts(tuple(self.topics.items()), split, self.sizes[split], seed)
         return [
@@ -82,12 +82,12 @@ class PracticeSuite(DatasetSuite):
         raise UserError(f"Suite {self.name!r} generates its questions, so leave out --problems.")
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade one reply to an unsealed question."""
+        """Grade one reply; the question must have its target (not be sealed)."""
         return self.judge(question, reply, box)
 
 
 def split_of_key(key: str) -> Split:
-    """Return the one split in which a question may appear.
+    """Return the only split in which a question may appear, by the hash of its key.
 
     >>> split_of_key("gcd 12 18") in SPLITS
     True
@@ -130,7 +130,7 @@ class IntegerProblem:
     answer: int
 
     def worded(self, *phrasings: str) -> Draft | None:
-        """Return it in one of its phrasings, or None if the answer is not in 0-999."""
+        """Return the question in a random phrasing, or None if the answer is not in 0-999."""
         if not 0 <= self.answer <= 999:
             return None
         return Draft(self.key, self.rng.choice(phrasings), str(self.answer))

@@ -36,7 +36,7 @@ class ChoiceProblem:
     wrong: Sequence[str]
 
     def worded(self, *phrasings: str) -> Draft | None:
-        """Return it in one of its phrasings, or None with fewer than three wrong options."""
+        """Return the question in a random phrasing, or None if it lacks three wrong options."""
         wrong = list(dict.fromkeys(option for option in self.wrong if option != self.right))
         if len(wrong) < 3:
             return None
@@ -156,7 +156,7 @@ def number(value: Decimal | int) -> str:
 
 
 def _quantity(rng: Random, key: str, values: Sequence[Decimal | int], unit: str) -> ChoiceProblem:
-    """Return a computation; the first value is right, the others result from common mistakes."""
+    """Return a question; the first value is right, the others result from common mistakes."""
     right, *slips = (f"{number(value)} {unit}".strip() for value in values)
     return ChoiceProblem(rng, key, right, slips)
 

@@ -41,7 +41,7 @@ platinum Pt 78 6 transition metal; gold Au 79 6 transition metal; mercury Hg 80 
 bismuth Bi 83 6; radon Rn 86 6 noble gas; radium Ra 88 7 alkaline earth metal; uranium U 92 7
 """
 AboutTwo = Callable[[Random, int, int], tuple[str, int]]
-"""Draws an operation on two numbers: its name and its result."""
+"""Draws an operation on two numbers, and returns its name and its result."""
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
 """In order of distance from the Sun."""
 UNITS = {
@@ -82,7 +82,7 @@ TWO_SPELLINGS = ("Al", "S", "Cs")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A row of the periodic table."""
+    """A chemical element."""
 
     name: str
     symbol: str
@@ -101,13 +101,13 @@ BY_NUMBER = {element.number: element for element in ELEMENTS}
 
 
 def gcd_or_lcm(rng: Random, a: int, b: int) -> tuple[str, int]:
-    """Draw one of two operations on two numbers: its name and its result."""
+    """Return the name and the value of the gcd or the lcm of two numbers, drawn at random."""
     multiple = "least common multiple", lcm(a, b)
     return rng.choice((("greatest common divisor", gcd(a, b)), multiple, multiple))
 
 
 def sum_or_product(rng: Random, a: int, b: int) -> tuple[str, int]:
-    """Draw one of two operations on two numbers: its name and its result."""
+    """Return the name and the value of the sum or the product of two numbers, drawn at random."""
     return rng.choice((("sum", a + b), ("product", a * b)))
 
 
@@ -142,7 +142,7 @@ def _power_direct(rng: Random) -> Draft | None:
 
 
 def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
-    """Return questions about a number that a fact describes: the answer and two wordings each."""
+    """Return questions about n, called `fact` in them: by name, the answer and two wordings."""
     return {
         "divisor count": (len(divisors(n)), (
             f"How many positive divisors does {fact} have?",

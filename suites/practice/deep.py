@@ -1,9 +1,9 @@
-"""`practice-deep`: generated questions of two to five dependent parts, each of another skill.
+"""`practice-deep`: generated questions of up to five dependent parts that need different skills.
 
-Every part but the last has a letter and depends on the letters that it mentions, so the text fixes
-which parts are sequential and which can run in parallel. The pool `rehearsal-deep` has one worker
-for each skill, a cheap one for sums, and two distractors. deep_calibration.py at bbc2f728 measures
-oracles, fixed plans, listed templates and rules on it. Frozen before any training.
+Each part but the last defines a letter, and a part depends on the letters that it mentions: the
+text fixes which parts are sequential or parallel. The worker pool `rehearsal-deep` has a worker for
+each skill, a cheap one for sums, and two distractors. On it, deep_calibration.py at bbc2f728
+measures oracles, fixed plans, listed templates and rules. Frozen before any training.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +28,9 @@ from podium.suites.practice.integer import (
 )
 
 LETTERS = "cdghjkpqrtvwz"
-"""No letter that is an article, a unit in the phrases below, or could be an operation."""
+"""Names of parts: letters that are no article, no unit in the phrases below and no operation."""
 TAMED = [element for element in ELEMENTS if element.symbol not in (*TWO_SPELLINGS, "Hg")]
-"""Elements with one spelling, without the one that shares its name with a planet."""
+"""Elements with only one English spelling, without mercury, whose name is also a planet's."""
 MOST, FACTORED = 99_999, 9_999  # the largest value of a part, and of a number to factor
 LEAST = 11  # the smallest answer: smaller ones could be guessed
 
@@ -44,9 +44,9 @@ class Value:
 
 
 Said = tuple[str, int]
-"""A part in words, and its value."""
+"""A part of a question: its wording and its value."""
 Skill = Callable[[Random, Sequence[Value]], Said]
-"""Draws a part that uses the given values, one or two."""
+"""Draws a part that uses the given values, at most two."""
 
 
 def _element(rng: Random, values: Sequence[Value]) -> Said:
@@ -161,12 +161,12 @@ SHAPES = (
     "EFLC", "PCFK", "EKDC", "EPKF", "FCDK", "DFLK", "ECKD", "KFLC",
     "EPCFD", "EFLKC", "PKFCD", "EDCKF", "CFDLK", "KDFLC",
 )  # fmt: skip
-"""The skills of a question's parts, in order. Facts, small letters and first parts use no earlier
-part; every other part uses the latest one or two that are still unused."""
+"""Per kind of question, the skills (keys of SKILLS) of its parts. E, P, small letters and first
+parts use no earlier part; other parts use the latest one or two parts that are still unused."""
 
 
 def _drawn(shape: str) -> Topic:
-    """Return the topic of a shape."""
+    """Return the topic that draws questions whose parts need the skills listed in `shape`."""
 
     def topic(rng: Random) -> Draft | None:
         letters, open_parts, sentences = rng.sample(LETTERS, len(shape)), list[Value](), list[str]()
@@ -187,7 +187,7 @@ def _drawn(shape: str) -> Topic:
 
 
 def _given(rng: Random, skill: str, values: list[Value]) -> tuple[list[Value], list[Value]]:
-    """Return the values that a part uses, and those that are then still unused."""
+    """Return the values that a part uses, and the earlier values that are still unused."""
     if skill in FACTS:
         return [], values
     if skill.islower() or not values:

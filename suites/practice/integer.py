@@ -39,12 +39,12 @@ def digit_sum(n: int) -> int:
 
 
 def in_base(n: int, base: int) -> str:
-    """Return n written in a base up to ten."""
+    """Return the digits of n in a base from 2 to 10."""
     return (in_base(n // base, base) if n >= base else "") + str(n % base)
 
 
 def fibonacci(n: int, modulus: int) -> int:
-    """Return the n-th Fibonacci number modulo a number, with F(0) = 0 and F(1) = 1."""
+    """Return the n-th Fibonacci number modulo `modulus`, with F(0) = 0 and F(1) = 1."""
     a, b = 0, 1
     for _ in range(n):
         a, b = b, (a + b) % modulus
@@ -52,7 +52,7 @@ def fibonacci(n: int, modulus: int) -> int:
 
 
 def collatz(n: int) -> int:
-    """Return the number of Collatz steps until 1."""
+    """Return the number of Collatz steps from n to 1."""
     count = 0
     while n != 1:
         n = n // 2 if n % 2 == 0 else 3 * n + 1
@@ -61,7 +61,7 @@ def collatz(n: int) -> int:
 
 
 def _nested(rng: Random, depth: int, largest: int) -> tuple[str, str, int]:
-    """Return an expression as plain text, as LaTeX, and its value."""
+    """Return a random expression as plain text and as LaTeX, and its value."""
     if depth == 0:
         n = rng.randint(2, largest)
         return str(n), str(n), n
@@ -406,12 +406,12 @@ def _next_prime(rng: Random) -> Draft | None:
 
 
 def integer_question(id: str, draft: Draft) -> Question:
-    """Return the question with its answer-format instruction."""
+    """Return a draft as a question with the instruction on the answer's format."""
     return Question(id, f"{draft.text}\n\n{SUFFIX}", "integer", draft.target)
 
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by equality of integers; a reply without one is wrong and counted as unparsed."""
+    """Grade by equality of integers; a reply without an integer is wrong, counted as unparsed."""
     reading = read_integer(reply)
     facts = {READ_BY: reading.rule}
     if reading.value is None:

@@ -53,17 +53,17 @@ PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
 OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
-"""Method name, goal in words, shape of the result, largest n of a test, reference."""
+"""Method name, goal in words, shape of the result, largest n of a test, reference solution."""
 Grid = list[list[int]]
 AboutGrid = tuple[str, str, Shape, Callable[[Grid], Any]]
 Text = tuple[str, str, Shape, Callable[[str], Any]]
 Fold = tuple[str, str, Callable[[Sequence[int]], Any]]
-"""A method name, the goal in words, and the reference."""
+"""A method name, the goal in words, and the reference solution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A task for a program, with a reference that solves it."""
+    """A programming task with its reference solution."""
 
     method: str
     returns: Shape
@@ -73,7 +73,7 @@ class Problem:
     draw: Callable[[Random], tuple[Any, ...]]
 
     def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
-        """Return the question in one of its two forms, or None if all hidden answers are equal."""
+        """Return the question, for a method or stdin, or None if all hidden answers are equal."""
         drawn = self._drawn(rng)
         if drawn is None:
             return None
@@ -92,7 +92,7 @@ class Problem:
         )
 
     def _drawn(self, rng: Random) -> list[tuple[Any, ...]] | None:
-        """Draw the tests' arguments until hidden answers differ, so that no constant passes."""
+        """Draw test arguments whose hidden answers differ, so that no constant passes, or None."""
         for _ in range(TRIES):
             drawn = [self.draw(rng) for _ in range(PUBLIC + HIDDEN)]
             answers = [json.dumps(self._solved(arguments)) for arguments in drawn[PUBLIC:]]
@@ -101,7 +101,7 @@ class Problem:
         return None
 
     def _solved(self, arguments: tuple[Any, ...]) -> Any:
-        """Run the reference on copies, so that it cannot change the arguments of the test."""
+        """Return the reference solution's result on copies of the arguments of a test."""
         return self.solve(*json.loads(json.dumps(arguments)))
 
     def _case(self, arguments: tuple[Any, ...], functional: bool) -> ProgramCase:
@@ -172,13 +172,13 @@ PLACES = ("a sentence", "a message", "a line of a poem", "a headline", "a note",
 
 
 def numbers(rng: Random) -> list[int]:
-    """Draw a list of 1 to 14 integers; half of the lists are narrow, so that values repeat."""
+    """Draw a list of 1 to 14 integers; half of the lists span only 7 values, to get repetitions."""
     low, high = rng.choice(((-20, 60), (base := rng.randint(-6, 20), base + 6)))
     return [rng.randint(low, high) for _ in range(rng.randint(1, 14))]
 
 
 def longest_run(values: Sequence[int], fits: Callable[[int, int], bool]) -> int:
-    """Return the length of the longest stretch in which neighbours fit."""
+    """Return the length of the longest run of values in which `fits` holds for all neighbours."""
     best = length = 1
     for previous, value in pairwise(values):
         length = length + 1 if fits(previous, value) else 1
@@ -308,7 +308,7 @@ def _combined(rng: Random) -> Draft | None:
 
 
 def sentence(rng: Random) -> tuple[str]:
-    """Draw a few words with single spaces."""
+    """Draw one to seven words, separated by single spaces."""
     return (" ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 7))),)
 
 
@@ -319,14 +319,14 @@ def letters(rng: Random) -> tuple[str]:
 
 
 def caesar(text: str, shift: int) -> str:
-    """Return a text with its letters shifted along the alphabet, case kept."""
+    """Return a text with its letters shifted along the alphabet, without change of case."""
     bases = {sign: ord("a" if sign.islower() else "A") for sign in set(text) if sign.isalpha()}
     moved = {sign: chr((ord(sign) - base + shift) % 26 + base) for sign, base in bases.items()}
     return "".join(moved.get(sign, sign) for sign in text)
 
 
 def balanced(text: str) -> bool:
-    """Return whether the brackets match."""
+    """Return whether the brackets of a text are balanced."""
     for _ in range(len(text) // 2):
         text = text.replace("()", "").replace("[]", "").replace("{}", "")
     return not text
@@ -529,7 +529,7 @@ def _intervals(rng: Random) -> Draft | None:
 
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by running the reply's program on all tests in a box; the box's errors propagate."""
+    """Grade by running the reply's program on all tests in sandbox `box`; its errors propagate."""
     box, tests = required_box(box, "practice-code"), read_tests(unsealed(question))
     program = program_of(reply, tests.method)
     if program is None:
@@ -545,7 +545,7 @@ class PracticeCode(PracticeSuite):
     """The practice suite whose questions show some of their tests."""
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Return the share of the examples that pass; raises SandboxError if the box fails."""
+        """Return the share of the shown tests that pass; raises SandboxError if `box` fails."""
         return grade_on_shown_tests(question, reply, box)
 
 
@@ -589,7 +589,7 @@ def practice_code(
     Programs run in the sandbox of --sandbox (default docker), or in one of podium's
     (-T box=docker); at most `max_sandboxes` run at once (default: one per core).
     """
-    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
+    from podium.suites.inspect_box import boxed_task  # imports all sandboxes; only for Inspect
 
     return boxed_task(
         SUITE, box, split=split, limit=limit, epochs=epochs, max_sandboxes=max_sandboxes

@@ -1,8 +1,8 @@
-"""`practice-...@unseen`: a suite in wordings or combinations that no generated split has.
+"""`practice-NAME@unseen`: `practice-NAME` with wordings or combinations that it does not generate.
 
-Its `eval` has hand-written questions (unseen.toml), generated ones in wordings by a person, and,
-for composed ones, a fact and a computation that no topic of composed.py joins. It shows whether
-workers recognise the templates; nothing is tuned on it.
+The split `eval` has hand-written questions (unseen.toml) and generated ones: in hand-written
+wordings, or, for practice-composed, with facts and computations that no topic of composed.py
+combines. It shows whether workers only recognise templates; nothing is tuned on it.
 """
 
 import re
@@ -36,7 +36,7 @@ from podium.suites.practice.composed import (
 UNSEEN = "unseen"
 REVISION = "unseen-2"
 SIZE = 75
-"""Questions per suite: 300 in the four suites."""
+"""Questions in `eval` per suite: 300 in the four suites together."""
 
 COMPOSED = "practice-composed"
 WRITTEN = Path(__file__).with_suffix(".toml")
@@ -106,10 +106,10 @@ TOPICS: Mapping[str, Topic] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen(PracticeSuite):
-    """A practice suite whose eval split is unlike its others; made by `unseen`."""
+    """A practice suite with other wordings or combinations in `eval`; created by `unseen`."""
 
     plain: PracticeSuite
-    """The suite that it shares `train`, `validation` and the grader with."""
+    """The practice suite from which `train`, `validation` and the grader are taken."""
 
     @property
     def data_revision(self) -> str:
@@ -118,14 +118,14 @@ class Unseen(PracticeSuite):
 
     @property
     def card(self) -> Card:
-        """The plain suite's card, with the size and description of the unseen questions."""
+        """The plain suite's description (card), adapted to the unseen questions."""
         card = self.plain.card
         about = f"{card.about} Its eval split is in words or of combinations that no split has."
         sizes = {**card.sizes, "eval": len(self.load())}
         return replace(card, title=f"{card.title}, {UNSEEN}", sizes=sizes, about=about)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the plain suite's questions; for `eval` the written, then newly drawn ones."""
+        """Return the plain suite's questions; for `eval` hand-written ones, then generated ones."""
         if split != "eval":
             return self.plain.load(split)
         questions = paraphrases()[self.plain.name]
@@ -134,7 +134,7 @@ class Unseen(PracticeSuite):
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
-    """Return the suite `NAME@unseen` of a practice suite; raises UserError if there is none."""
+    """Return the suite `NAME@unseen` of a practice suite; raises UserError if it has none."""
     written = paraphrases().get(plain.name)
     if written is None:
         raise UserError(f"There is no suite {plain.name}@{UNSEEN}. Use {plain.name!r}.")
@@ -147,7 +147,7 @@ def unseen(plain: PracticeSuite) -> PracticeSuite:
 
 
 class _Written(BaseModel, extra="forbid", frozen=True):
-    """A row of unseen.toml, which says what each kind has."""
+    """A hand-written question of unseen.toml; the comment there lists the keys of each kind."""
 
     text: str
     answer: int | str = ""
@@ -157,7 +157,7 @@ class _Written(BaseModel, extra="forbid", frozen=True):
 
 
 class _Reworded(BaseModel, extra="forbid", frozen=True):
-    """Another wording for the questions of a topic whose whole key matches."""
+    """Another wording for those questions of a topic whose key matches the pattern `key`."""
 
     topic: str
     key: str
@@ -165,7 +165,7 @@ class _Reworded(BaseModel, extra="forbid", frozen=True):
 
 
 def reworded(plain: PracticeSuite) -> Mapping[str, Topic]:
-    """Return the topics of a suite that have another wording, in that wording."""
+    """Return a suite's topics that have other wordings in unseen.toml, with these wordings."""
     rows = [_Reworded.model_validate(row) for row in _file()["reworded"]]
     by_topic = {name: [row for row in rows if row.topic == name] for name in plain.topics}
     return {name: _in_words(plain.topics[name], rows) for name, rows in by_topic.items() if rows}
@@ -183,7 +183,7 @@ def _in_words(topic: Topic, rows: Sequence[_Reworded]) -> Topic:
 
 
 def _instead(text: str, task: str) -> str:
-    """Return a text with another task; of a program's, only the paragraph below the heading."""
+    """Replace the task in a question; in a programming question, only the paragraph below TASK."""
     head, heading, body = text.rpartition(TASK)
     _, gap, tail = body.partition("\n\n")
     return f"{head}{heading}{task}{gap}{tail}"  # without a heading only the task is left
