@@ -257,5 +257,8 @@ def test_a_missing_image_is_told_with_the_command_that_makes_it(
 
 @pytest.mark.docker
 def test_a_runtime_that_is_not_there_is_told(client: docker.DockerClient) -> None:
-    with pytest.raises(SandboxError, match="has no runtime no-such-runtime. Install"), explained():
+    with (
+        pytest.raises(SandboxError, match=r"has no runtime no-such-runtime\. Install"),
+        explained(),
+    ):
         client.containers.create(IMAGE, runtime="no-such-runtime", labels=labels())
