@@ -74,7 +74,7 @@ REFUSALS = ("content_filter", "model_length")
 def dialect_fix(model: Model, error: BaseException) -> str:
     """Return what to do about a server that has no /responses; empty if that is not the reason.
 
-    Inspect's `openai/` sends requests there; most servers that speak OpenAI's dialect have
+    Inspect's `openai/` sends requests to it; most servers that speak OpenAI's dialect have
     /chat/completions only, and answer 404 or another dialect's body.
     """
     while type(error).__name__ in WRAPPERS and error.__cause__ is not None:
@@ -165,7 +165,7 @@ def _decision(error: Raw, code: int | None) -> RetryDecision:
 
 
 def name_failures(model: Model) -> Model:
-    """Let a model raise `UpstreamFailure` for a reported failure, and retry it; return it."""
+    """Let a model raise `UpstreamFailure` for a reported failure, and retry; return the model."""
     ask, classify = model.api.generate, model.api.should_retry
 
     @wraps(ask)
@@ -197,7 +197,7 @@ def name_failures(model: Model) -> Model:
 
 def _keep_responses(api: ModelAPI) -> None:
     """Store the provider's response in the call in flight, before any client reads it."""
-    # A client that cannot parse it raises without it. A provider may make a new client.
+    # A client that cannot parse a response raises without it. A provider may change its client.
     client: object = getattr(getattr(api, "client", None), "_client", None)
     hooks: Any = getattr(client, "event_hooks", None)
     if hooks and _keep_response not in hooks["response"]:
@@ -240,7 +240,7 @@ def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
 
 
 def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
-    """Return the usage of a body that no client could parse, as an output."""
+    """Return an output that has only the usage of a body that the client could not parse."""
     raw = raw_usage(body)
     dialect = dialect_of(raw) if raw else None
     usage = believed(usage_from_raw(dialect, raw), raw) if raw and dialect else None
@@ -258,7 +258,7 @@ def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
 
 
 async def _count(model: Model, output: ModelOutput | None, response: Raw | None) -> None:
-    """Add the usage before a failure to the log, the ledger and Inspect's totals."""
+    """Add the usage of a failed reply to the log, the ledger and Inspect's totals."""
     event, call = _active_model_event.get(), call_in_flight()
     if output is None or event is None or call is None:
         return
@@ -335,7 +335,7 @@ class RetryWait(wait_base):
 
     who: str
     backoff: WaitBaseT
-    """For failures that request no wait."""
+    """The wait after failures of which the provider requests no wait."""
     clock: Callable[[], float] = time.monotonic
     printed_until: float = -math.inf
     """End of the last printed wait: waits before it are not printed."""
@@ -385,7 +385,7 @@ def _shown(seconds: float) -> str:
 
 def obey_waits(model: Model) -> Model:
     """Let a model wait as long as its provider asks before it retries; return the same model."""
-    # Inspect's own wait, which has no name, unless the provider has another.
+    # The same backoff as Inspect's, which cannot be imported, unless the provider has its own.
     backoff = model.api.retry_wait() or wait_exponential_jitter(initial=3, max=30 * 60, jitter=3)
     wait = RetryWait(provider_of(str(model)), backoff)
     cast(Any, model.api).retry_wait = lambda: wait
