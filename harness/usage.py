@@ -184,7 +184,7 @@ def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
 
 
 def _openai(raw: Raw, into: str, out: str) -> Usage | None:
-    """Input includes cached tokens, output reasoning; neither includes Sakana's orchestration."""
+    """Return OpenAI's counts: input includes cache, output reasoning, neither orchestration."""
     prompt, output = _count(raw, into), _count(raw, out)
     if prompt is None or output is None:
         return None

@@ -110,7 +110,7 @@ def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
 def compare_runs(
     here: Sequence[SystemRun], against: Sequence[SystemRun], names: tuple[str, str]
 ) -> RunDifference:
-    """Compare each system of two runs with itself; UserError if the runs have nothing in common."""
+    """Compare each system with the same one of the other run; UserError if none is comparable."""
     if not {run.facts.suite for run in here} & {run.facts.suite for run in against}:
         sat = (", ".join(sorted({run.facts.suite for run in runs})) for runs in (here, against))
         raise UserError("No suite is in both runs: {} here, {} there.".format(*sat))

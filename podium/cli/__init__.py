@@ -1,8 +1,8 @@
 """The command line, the only package that knows all parts of podium; no package imports it.
 
-Commands (commands.py) only compose: they pass suites, systems, pools and boxes to one another and
-print. This file is tiny because Ctrl-C may come while the rest is imported: until a command begins,
-it ends the process with one line, since nothing has to be finished.
+Commands (commands.py) only pass suites, systems, pools and sandboxes to other packages, and print.
+This file is tiny because Ctrl-C may come while the rest is imported: until a command begins, Ctrl-C
+ends the process with one line, since no work is under way.
 """
 
 import os

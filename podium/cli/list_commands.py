@@ -46,7 +46,7 @@ def whole_catalogue() -> Any:
     )
 
 
-ROOMS = ("podium", "baselines", "conductor")  # prefixes of our solvers; the last two before 0.2
+ROOMS = ("podium", "baselines", "conductor")  # prefixes of podium's solvers; last two: before 0.2
 
 
 def registered_solver(name: str) -> Callable[..., Any]:

@@ -122,7 +122,7 @@ def _unequal(evidence: Evidence, sample: SampleRecord) -> Iterator[str]:
 
 
 def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]:
-    """Yield Inspect's totals by model and by role, each with the function that adds up calls so."""
+    """Yield Inspect's totals by model and by role, each with the function that groups calls so."""
     for kind, totals, adder in (
         ("model", record.model_usage, spent),
         ("role", record.role_usage, spent_by_role),
