@@ -13,11 +13,11 @@ from podium.harness.reasoning import INVISIBLE
 from podium.harness.rules import RULE, expanded, may_match, search, words
 
 TAIL = 4000  # Characters at the end of a reply that are searched for labels and conclusions
-LONGEST = 400  # Characters of a value behind a label
+LONGEST = 400  # Maximum characters of a value after a label
 MOST_BOXES = 10  # Maximum boxes that are read, from the end
 MOST_BETWEEN = 6  # Maximum words between two sentences that agree, without joining words
 ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
-"""Words before a value, in lower case."""
+"""Words of labels that stand before an answer, in lower case."""
 ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
@@ -120,7 +120,7 @@ def _labelled(reply: str, base: int, label_words: Sequence[str]) -> Iterator[Sta
     tail = reply[base:]
     lower = small = tail.lower()
     foreign = ASCII_FOREIGN_WORDS
-    if not tail.isascii():  # keeps the length; lower() alone does not
+    if not tail.isascii():  # keeps the length; lower() can change it
         lower = tail.encode("ascii", "replace").decode().lower()
         small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
     labels = {  # `answer` replaces `ans` at the same offset
@@ -370,7 +370,7 @@ def is_bare(value: str) -> bool:
 _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(
     r"\\.|(?:\{[^{}\\]*+\})++|[{}]"
-)  # escaped; pairs with none inside; a single one
+)  # an escaped character; pairs with no brace inside; one brace
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
 _SPACING = re.compile(

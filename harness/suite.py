@@ -1,7 +1,7 @@
 """A `Suite` of questions; features of only some suites are separate protocols below it.
 
 Grading is a plain function of (question, reply): the score of an evaluation is the reward of
-training. If `publishable` is False, only their owner can read logs, and no output quotes texts.
+training. If `publishable` is False, logs are private to their owner, and no output quotes texts.
 """
 
 import os

@@ -34,8 +34,8 @@ Expected = Callable[[int, Mapping[str, Any]], tuple[int, int]]
 a conductor's own calls are no worker calls."""
 Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system needs to run, in this order: a `[conductor]` in the pool, a suite that shows tests,
-a train split to learn from, a conductor in the same run whose cost it matches, or an Inspect
-sandbox for its programs."""
+a train split to learn from, another system in the same run (the conductor) whose cost or tokens it
+matches, or an Inspect sandbox for its programs."""
 Trait = Literal["best worker", "adaptive", "recorded", "sees targets", "whole run"]
 """Traits of a system, in this order: its argument `worker` is the best one on the train split, if
 there is one; replies decide which worker it calls next, so a dry run prices each call as the most
@@ -54,7 +54,7 @@ class Calls:
     """The number of calls that a system makes for one question."""
 
     words: str
-    """Number of worker calls as a formula or in words: `n + 1` (n: workers of the pool)."""
+    """Number of worker calls, as a formula or in words: `n + 1`, `1-5, 3 on average`."""
     expected: Expected | tuple[int, int] | None = None
     """The same as numbers, which the audit checks: (least, most), or a function of workers and
     arguments; None if unknown."""

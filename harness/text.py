@@ -146,7 +146,7 @@ def make_storable(value: Any, depth: int = 0) -> Any:
         return value
     again = partial(make_storable, depth=depth + 1)
     if isinstance(value, BaseModel):
-        if not _has_utf8(value):  # the usual case
+        if not _has_utf8(value):  # rare
             vars(value).update(again(dict(vars(value))))
         return value
     if isinstance(value, Mapping):

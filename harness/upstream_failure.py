@@ -131,7 +131,7 @@ def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
 
 
 def _is_empty_of_google(body: Raw) -> bool:
-    """Say whether Google sent neither a reply nor a reason, which Inspect turns into a text."""
+    """Return whether Google sent no reply and no reason, which Inspect turns into a text."""
     feedback = body.get("prompt_feedback") or body.get("promptFeedback")
     return not GOOGLES.isdisjoint(body) and not (body.get("candidates") or feedback)
 
@@ -280,9 +280,9 @@ def _first(value: object) -> Raw:
 
 
 LONGEST_S = 120.0
-"""Maximum wait, in seconds: if asked for more, a call waits this long and retries."""
+"""Maximum wait, in seconds: if a provider requests more, a call waits this long and retries."""
 SHORTEST_S = 0.02
-"""Minimum wait, in seconds: shorter ones are ignored, as they would make retries a busy loop."""
+"""Minimum wait, in seconds: shorter requests are ignored, since retries would be a busy loop."""
 ABSURD_S = 86_400.0
 """A wait longer than a day is treated as a mistake, such as a time of day in seconds."""
 SPREAD = 0.1
@@ -331,7 +331,7 @@ def _delays(error: BaseException) -> Iterator[str]:
 
 @dataclass(slots=True)
 class RetryWait(wait_base):
-    """How long a model's call waits before its next attempt."""
+    """Computes how long a call to a model waits before its next attempt."""
 
     who: str
     backoff: WaitBaseT

@@ -264,7 +264,7 @@ HEADER = "x-litellm-response-cost"
 MODEL_HEADER = "x-litellm-model-name"
 """The model that LiteLLM's proxy called, if the reply only repeats the model group's name."""
 PLACES = Decimal("1e-18")
-"""Decimal places of dollars in an exported ledger."""
+"""Smallest unit of dollars in an exported ledger."""
 MOST = Decimal(1_000_000)
 """Maximum dollars of one call."""
 
@@ -293,7 +293,7 @@ def stated_usd(usage: Raw | None, headers: Mapping[str, str] | None = None) -> D
 
 
 def usd_amount(value: object, unit: Decimal = Decimal(1)) -> Decimal | None:
-    """Return an amount stated by a provider or a journal; None if no call can cost it."""
+    """Return an amount stated by a provider or a journal; None if it is no plausible cost."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

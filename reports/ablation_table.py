@@ -41,7 +41,7 @@ class AblationRuns:
 
 
 WORDS = ("leaked", "accuracy_unleaked")
-"""Share of the evaluated plans that contain the answer, and the accuracy without those."""
+"""Columns: share of the evaluated plans that contain the answer, and accuracy without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

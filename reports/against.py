@@ -31,7 +31,7 @@ class RunChange:
     here: str
     against: str
     systems: tuple[str, ...]
-    """The systems of both runs that it concerns, e.g. `aime25 moa-lite`."""
+    """The systems, in both runs, that have this change, e.g. `aime25 moa-lite`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def _versions(log: Path) -> tuple[str, str]:
 
 
 def _changes(pairs: Sequence[Matched]) -> tuple[RunChange, ...]:
-    """Return each change once, with all systems that it concerns, in the order of the facts."""
+    """Return each change once, with all systems that have it, in the order of `_facts_of`."""
     by_change: dict[tuple[str, str, str], list[str]] = {}
     facts = [(_named(here), _facts_of(here), _facts_of(against)) for here, against in pairs]
     for name in _facts_of(pairs[0][0]) if pairs else ():

@@ -41,7 +41,7 @@ class SlurmLauncher:
     """Jobs of one core each that share the run's directory; a lost job is submitted again."""
 
     def __init__(self, folder: Path, partition: str | None) -> None:
-        """Take the folder of submitit's scripts and logs, shared by all nodes, and a partition."""
+        """Use a partition, and a folder, shared by all nodes, for submitit's scripts and logs."""
         refuse_no_slurm(partition)
         self._cluster = cluster = HERE if partition == HERE else "slurm"
         self._executor: Any = import_module("submitit").AutoExecutor(folder, cluster=cluster)

@@ -18,7 +18,7 @@ BROKEN_OFF = 130  # the exit code that shells expect after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 2 after one sentence if the user can fix something."""
+    """Run one command; return its exit code, 2 after an error message that says what to fix."""
     with ended_at_once():
         commands = import_module("podium.cli.commands")
         args = commands.build_parser().parse_args(argv)

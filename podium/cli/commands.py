@@ -49,7 +49,7 @@ SLOW = ("podium.harness.run.run", "podium._registry")
 
 
 def load(name: str) -> Command:
-    """Import a command's modules and return its function; without a command, one prints help."""
+    """Return the function that runs a command, its modules imported; no command: prints help."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
     # Not needed for help. Garbage collection would take a seventh of the time of the imports.
@@ -62,7 +62,7 @@ def load(name: str) -> Command:
 
 
 def carry_out(command: Command, args: argparse.Namespace) -> int:
-    """Run a command; its exceptions become a sentence and an exit code."""
+    """Run a command and return its exit code; print its exceptions as one sentence."""
     try:
         return command(args)
     except PodiumError as error:

@@ -23,7 +23,7 @@ autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-a
 conductor-untrained conductor-served conductor-smollm conductor-prompted conductor-recursive
 conductor-best-single conductor-profiled conductor-profiled-untrained conductor-profiled-shuffled
 """
-"""Maintained by hand: importing the systems takes seconds, too long for a shell's start."""
+"""All system names, kept by hand: to import the systems takes too long for a shell's start."""
 
 
 def completion_command(args: argparse.Namespace) -> int:

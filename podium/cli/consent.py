@@ -89,7 +89,7 @@ def _agreed(record: Path, about: str) -> Iterator[Maximum]:
 
 
 def agree_to_run(job: Any, estimate: Any, *, yes: bool) -> None:
-    """Ask the user to agree to a live run with this estimate."""
+    """Ask the user to agree to the cost of a live run, as estimated before it."""
     from podium.harness.task_suite import TaskSuite
 
     usd = None if estimate.most.usd is None else estimate.most.usd + estimate.already

@@ -215,7 +215,7 @@ def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
 
 
 def sandbox_command(args: argparse.Namespace) -> int:
-    """Run an action on images; return its exit code."""
+    """Build, check or remove sandbox images; return the exit code."""
     from podium.sandbox import SandboxError, images
 
     try:

@@ -13,7 +13,7 @@ from podium.harness.text import fitted_text, say
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0, or the exit code of its gate."""
+    """Write a report of logs, and print it; return 0, or the exit code of --gate."""
     from podium.cli.gate_option import GateOption
     from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions

@@ -166,7 +166,7 @@ def demo_command(args: argparse.Namespace) -> int:
     refuse_unwritable(args.out, "--out")
     refuse_foreign_site(args.out / "site")
     catalogue = whole_catalogue()
-    free = replace(controls(), log_realtime=False)  # no call is paid for
+    free = replace(controls(), log_realtime=False)  # its calls cost nothing
     spec = read_pool("rehearsal")
     systems = [
         *SYSTEMS.split(),

@@ -301,7 +301,7 @@ def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> 
 
 
 def _waited(command: list[str]) -> int:
-    """Return a command's exit code; on Ctrl-C it gets the signal, too, and saves a checkpoint."""
+    """Run a command, return its exit code; on Ctrl-C, wait until it has saved a checkpoint."""
     process = subprocess.Popen(command)
     try:
         return process.wait()

@@ -68,7 +68,7 @@ class Keys:
     """The currently valid keys; without a keys file, each client is a `Caller` without a name."""
 
     def __init__(self, path: Path | None, tell: Callable[[str], None]) -> None:
-        """Read the keys file; UserError if it is invalid. `tell` prints warnings of later reads."""
+        """Read the keys file; UserError if it is invalid. `tell` prints later warnings."""
         self._path, self._tell = path, tell
         self._keys: Mapping[str, AccessKey] = {}
         self._seen = _state(path) if path else None

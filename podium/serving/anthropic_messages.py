@@ -156,7 +156,7 @@ async def _conversation(fields: CountFields) -> list[ChatMessage]:
 
 
 def _system(fields: CountFields) -> Iterator[ChatMessage]:
-    """Yield one system message per block: Anthropic drops a block that begins like a header."""
+    """Yield one system message per block: Anthropic drops blocks that begin like its header."""
     system = fields.system or ""
     texts = [system] if isinstance(system, str) else [block.text for block in system]
     yield from (ChatMessageSystem(content=text) for text in texts if text)

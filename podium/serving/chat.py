@@ -175,7 +175,7 @@ class ChatCompletions:
         return ChatCompletion.model_validate(body).model_dump(mode="json", exclude_unset=True)
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return OpenAI's error object; the trace is named in the response's headers only."""
+        """Return OpenAI's error object; the response's headers name the trace."""
         return error_body(refusal)
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
@@ -238,7 +238,7 @@ def _sampling(fields: ChatFields) -> Iterator[tuple[str, str, Any]]:
 
 
 def _finish(reply: ServedReply) -> str:
-    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # some providers, despite calls
+    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # some providers send these
     return "tool_calls" if calls else FINISH[reply.stop]
 
 

@@ -202,7 +202,7 @@ class Served:
 
 
 def tokens_of(bill: RequestBill | None) -> Mapping[str, int | None]:
-    """Return kind -> number of tokens of a bill, counted as in the reply's usage; None: unknown."""
+    """Return kind -> tokens of a bill, counted as in the reply's usage; None if unknown."""
     visible, hidden = (bill.visible, bill.orchestration) if bill else (None, None)
     return {
         "input": visible.input_total if visible else None,
@@ -283,7 +283,7 @@ def text_pieces(text: str) -> Iterator[str]:
 
 
 SILENT = {"title", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
-"""Keywords of JSON Schema without effect on a worker."""
+"""Keywords of JSON Schema without effect on a worker, which are dropped."""
 
 
 def tool_info(name: str, description: str, schema: Mapping[str, Any], path: str) -> ToolInfo:

@@ -108,7 +108,7 @@ def read_fields(kind: type[Found], value: object, path: str = "") -> Found:
 def asked_sampling(
     options: Iterable[tuple[str, str, Any]],
 ) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return the config of (field, name in request, value) options not None, and field -> name."""
+    """Return the config of all (field, name in request, value) with a value, and field -> name."""
     fields = [option for option in options if option[2] is not None]
     config = GenerateConfig(**{field: value for field, _, value in fields})
     return config, {field: name for field, name, _ in fields}
@@ -249,7 +249,7 @@ ERRORS: Mapping[RefusalKind, tuple[str, str | None]] = {
     "stopping": ("api_error", "server_stopping"),
     "deadline": ("api_error", "deadline_exceeded"),
 }
-"""OpenAI's type and code of each refusal; a code of podium's if OpenAI has none."""
+"""Kind of refusal -> (OpenAI's error type, error code); podium's code if OpenAI has none."""
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:

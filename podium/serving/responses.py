@@ -159,7 +159,7 @@ class OpenAIResponses:
         return _ended(request, reply, [item.whole for item in _items(request, reply)])
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return OpenAI's error object; the trace is named in the response's headers only."""
+        """Return OpenAI's error object; the response's headers name the trace."""
         return error_body(refusal)
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
@@ -343,7 +343,7 @@ class OutputItem:
     """One output item of a response: still empty (`begun`) and complete (`whole`)."""
 
     whole: dict[str, Any]
-    field: Literal["content", "arguments"]  # the field that its events fill
+    field: Literal["content", "arguments"]  # the field that the item's events fill
 
     @property
     def begun(self) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class ModelService:
     def begin(
         self, trace: str, request: ServedRequest, caller: Caller, headers: Mapping[str, str]
     ) -> PendingRequest:
-        """Begin to answer a request; Refusal, before any call, if it is not admitted."""
+        """Start the task that answers a request; Refusal, before any call, if not admitted."""
         self.refuse_stopping()
         model = self.models.find(request.model)
         refuse_unhonoured(request, model)

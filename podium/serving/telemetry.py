@@ -139,7 +139,7 @@ class _Metrics:
             self._zero(system)
 
     def _zero(self, system: str) -> None:
-        """Initialise a system's series with zeros: rates need a first value."""
+        """Set a system's metrics to zero: Prometheus needs a first value to compute a rate."""
         for series in (self.in_flight, self.dollars, self.unpriced, self.seconds):
             series.labels(system)
         for dialect in ("chat", "responses", "messages"):
