@@ -32,7 +32,7 @@ class Interrupted(KeyboardInterrupt):
     """A command was stopped by a signal."""
 
     def __init__(self, number: int) -> None:
-        """Take the signal's number."""
+        """Store the signal's number."""
         super().__init__()
         self.number = number
 

@@ -28,7 +28,7 @@ ResultT = TypeVar("ResultT")
 
 
 class _AskedOnce(Exception):
-    """Ends the solver once its prompt to the model is known."""
+    """Raised in the solver to end it, once its prompt to the model is known."""
 
 
 def asked_of(task: Task, sample: Sample) -> str:

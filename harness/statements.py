@@ -55,7 +55,7 @@ def find(reply: str, labels: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
 
 
 def in_order(reply: str, statements: list[Statement]) -> list[Statement]:
-    """Return statements in order of position; of two nested ones, prefer the inner one."""
+    """Return statements in order of position; of two nested statements, prefer the inner."""
     result: list[Statement] = []
     for statement in sorted(statements, key=lambda each: -each.start):
         inner = result[-1] if result and result[-1].start < statement.end else None

@@ -57,7 +57,7 @@ def _folded(cell: str, width: int) -> list[str]:
 
 
 def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return column widths that fit: the widest shrink first; words are broken only at last."""
+    """Return column widths that fit: the widest shrink first; words are broken as a last resort."""
     texts = [" ".join(column) for column in zip(*rows, strict=True)]
     words = [max(map(len, text.split(" "))) for text in texts]
     pieces = [words[0], *(max(map(len, _JOINT.split(text))) for text in texts[1:])]

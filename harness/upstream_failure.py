@@ -1,7 +1,7 @@
 """Failures that a provider reports inside a reply with HTTP status 200.
 
 A gateway that loses its upstream has often sent its status already, so the body reports the
-failure: an `error`, or a finish reason that no reply ends with. Inspect treats most of these as
+failure: an `error`, or a finish reason that means a failure. Inspect treats most of these as
 replies. Here they become an exception that is retried like a 5xx, and their usage is counted.
 Before its next attempt a call waits as long as its provider asks, up to a limit, with a message.
 """
@@ -97,7 +97,7 @@ def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure |
 
 
 def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFailure | None:
-    """Return the failure that a response body reports; None for a reply of any content."""
+    """Return the failure that a response body reports; None if the body is a reply."""
     body = _object(response)
     choice = _first(body.get("choices"))
     error = _error(choice.get("error")) or _error(body.get("error"))

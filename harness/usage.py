@@ -52,7 +52,7 @@ _PARTS = attrgetter(*Usage.__dataclass_fields__)
 
 
 def usage_from(usage: ModelUsage | None) -> Usage | None:
-    """Return the tokens that a provider reported; None, never zero, if it reported none."""
+    """Return the tokens that a provider reported; None, not 0, if it reported no usage."""
     return None if usage is None else usage_from_json(vars(usage))
 
 

@@ -194,7 +194,7 @@ def across_tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]
 
 
 def group_title(row: AcrossRow) -> str:
-    """Return the shared facts of one table's rows, e.g. `rehearsal, pool rehearsal (c95a)`."""
+    """Return what one table's rows share, as its title: `rehearsal, pool rehearsal (c95a), ...`."""
     top = row.first
     split = "" if top.split == "eval" else f"{top.split} split, "
     book = pinned_name(top.price_book, top.price_book_sha256)

@@ -29,7 +29,7 @@ class RequestLines(Journal):
         """Call id -> the request sent, and its reply once it has arrived."""
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line, and keep it; OSError if it cannot be written."""
+        """Append one line and keep it in memory; OSError if it cannot be written."""
         self.shared.write(kind, fields)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.lines.append({"kind": kind, "at": now, **fields})
@@ -48,7 +48,7 @@ class RequestJournal(TaskJournal):
     lines: RequestLines | None = None
 
     def journal(self) -> RequestLines:
-        """Return the lines of this request."""
+        """Return this request's journal, through which its lines are written."""
         assert self.lines is not None, "made by DailyJournals"
         return self.lines
 

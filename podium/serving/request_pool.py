@@ -94,7 +94,7 @@ class RequestPool(ConversationPool):
         return limited.merge(GenerateConfig(extra_headers=headers))
 
     def has_planned(self, steps: int) -> None:
-        """Store the number of steps, for progress events."""
+        """Store the number of steps of the system's plan, for progress events."""
         self.gate.planned = steps
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:

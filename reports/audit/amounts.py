@@ -175,7 +175,7 @@ def has_totals(log: LogRecord) -> bool:
 
 
 def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
-    """Return group -> calls; a log's total includes either all calls of a group or none."""
+    """Return group -> calls; the total in a log includes either all calls of a group or none."""
     here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for sample in log.samples if _cut_off(sample) for event in sample.events}
