@@ -32,7 +32,7 @@ class Interrupted(KeyboardInterrupt):
     """A command was stopped by a signal."""
 
     def __init__(self, number: int) -> None:
-        """Take the signal's number."""
+        """Store the signal's number."""
         super().__init__()
         self.number = number
 
@@ -51,11 +51,11 @@ class Shutdown:
     _timer: threading.Timer | None = None
     _expired: bool = False
     _before: dict[int, Any] = field(default_factory=dict[int, Any])
-    """Each signal's handler at the start."""
+    """Signal -> its handler when the command began."""
 
     async def admit(self, call: object) -> None:
         """Count a call that is about to be sent; never returns once the command is stopped."""
-        # It waits to be cancelled with its sample; no record shows that it was made.
+        # A call that is not admitted waits to be cancelled with its sample, and is not recorded.
         if not _in_main_thread():  # signals do not reach loops in other threads
             return
         if self._state != "running":
@@ -65,7 +65,7 @@ class Shutdown:
         self._in_flight.add(id(call))
 
     def landed(self, call: object) -> None:
-        """Note that a call is no longer in flight; its outcome is recorded already."""
+        """Remove a call from those in flight, after its outcome has been recorded."""
         if id(call) not in self._in_flight:
             return
         self._in_flight.discard(id(call))
@@ -175,7 +175,7 @@ ALIKE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def current_shutdown() -> Shutdown | None:
-    """Return the current command's shutdown; None outside a `graceful_shutdown`."""
+    """Return the current command's `Shutdown`; None outside a `graceful_shutdown` block."""
     stop = current().shutdown
     return stop if isinstance(stop, Shutdown) else None
 
@@ -219,5 +219,5 @@ def _in_main_thread() -> bool:
 
 
 def _write(line: str) -> None:
-    # Not by `print`: the signal may have interrupted one.
+    # No `print`: the signal may have interrupted a `print`.
     os.write(2, line.encode())

@@ -1,7 +1,7 @@
-"""Tasks that call their model once, without a run of Inspect, by their own solver and scorer.
+"""Prompts and scores of Inspect tasks that call their model once, without an Inspect run.
 
-The solver runs with a known reply instead of the model's, so that its additions to the question
-and its reading of the reply are the same as in a run.
+The task's own solver runs with a given reply in place of the model's, so that the prompt and the
+reading of the reply are the same as in a run.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,17 +22,17 @@ from podium.harness.errors import UserError
 from podium.harness.execute import first_failure
 
 MODEL = "podium/reply"
-"""The model name of a known reply."""
+"""The model name in outputs that contain a given reply."""
 
 ResultT = TypeVar("ResultT")
 
 
 class _AskedOnce(Exception):
-    """Ends the solver once its prompt to the model is known."""
+    """Raised in the solver to end it, once its prompt to the model is known."""
 
 
 def asked_of(task: Task, sample: Sample) -> str:
-    """Return a task's prompt to its model, turns written out; UserError if it has none."""
+    """Return the prompt that a task sends to its model, as one text; UserError if there is none."""
     return _in_a_thread(lambda: _asked_of(task, sample))
 
 
@@ -42,7 +42,7 @@ def score_of(task: Task, sample: Sample, reply: str) -> Score | None:
 
 
 def _in_a_thread(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
-    # The caller may be on an event loop already, and in a sample of Inspect's.
+    # In a thread, since the caller may be in an event loop or in a sample of Inspect.
     async def without_models() -> ResultT:
         with token_limit(0):  # a model that the task's code calls would be billed without a record
             try:

@@ -13,11 +13,11 @@ from podium.harness.reasoning import INVISIBLE
 from podium.harness.rules import RULE, expanded, may_match, search, words
 
 TAIL = 4000  # Characters at the end of a reply that are searched for labels and conclusions
-LONGEST = 400  # Characters of a value behind a label
+LONGEST = 400  # Maximum characters of a value after a label
 MOST_BOXES = 10  # Maximum boxes that are read, from the end
-MOST_BETWEEN = 6  # Maximum words, joining ones not counted, between two sentences that agree
+MOST_BETWEEN = 6  # Maximum words between two sentences that agree, without joining words
 ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
-"""Words before a value, in lower case."""
+"""Words of labels that stand before an answer, in lower case."""
 ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
@@ -36,9 +36,9 @@ class Statement:
     text: str  # The answer as written
     more: str = ""  # The text after a box in its sentence; the rest of a label's line
     value: int = 0  # Where the value behind a label begins
-    explicit: bool = True  # an answer in any position: a box, a tag, `Answer: C`
+    explicit: bool = True  # an answer wherever it stands: a box, a tag, `Answer: C`
     rule: str = "label"
-    flaw: str = ""  # The rule that drops it immediately
+    flaw: str = ""  # The rule by which it never counts; empty if none
 
 
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
@@ -49,13 +49,13 @@ _NUMERAL, _THE = re.compile(r"[$\d]"), re.compile(r"\s*(?:\w+ly\s+|thus\s+)?(?:t
 
 
 def find(reply: str, labels: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
-    """Return the last boxes of a text and the tags and labels near its end, in order."""
+    """Return a reply's statements, in order: its last boxes, and tags and labels near its end."""
     base = max(0, len(reply) - TAIL)
     return in_order(reply, [*_boxes(reply), *_tags(reply), *_labelled(reply, base, labels)])
 
 
 def in_order(reply: str, statements: list[Statement]) -> list[Statement]:
-    """Return statements in order of position; of two nested ones, prefer the inner one."""
+    """Return statements in order of position; of two nested statements, prefer the inner."""
     result: list[Statement] = []
     for statement in sorted(statements, key=lambda each: -each.start):
         inner = result[-1] if result and result[-1].start < statement.end else None
@@ -75,7 +75,7 @@ def _until(reply: str, outer: Statement, inner: Statement) -> str:
 
 
 def _boxes(reply: str) -> Iterator[Statement]:
-    """Yield the last boxes, the last one first, without placeholders from the instruction."""
+    """Yield the last boxes, from the end on, without placeholders copied from the instruction."""
     end = len(reply)
     for _ in range(MOST_BOXES):
         box = _box_before(reply, end)
@@ -116,14 +116,14 @@ def _tags(reply: str) -> Iterator[Statement]:
 
 
 def _labelled(reply: str, base: int, label_words: Sequence[str]) -> Iterator[Statement]:
-    """Yield "Answer: C" and "the answer is 70" near the end."""
+    """Yield statements with a label near the end: "Answer: C", "the answer is 70"."""
     tail = reply[base:]
     lower = small = tail.lower()
     foreign = ASCII_FOREIGN_WORDS
-    if not tail.isascii():  # keeps the length; lower() alone does not
+    if not tail.isascii():  # keeps the length; lower() can change it
         lower = tail.encode("ascii", "replace").decode().lower()
         small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
-    labels = {  # `answer` replaces its prefix `ans`
+    labels = {  # `answer` replaces `ans` at the same offset
         offset: (len(word), RULE["label"])
         for word in reversed(label_words)
         for offset in places(lower, word)
@@ -139,7 +139,7 @@ def _labelled(reply: str, base: int, label_words: Sequence[str]) -> Iterator[Sta
 
 
 def _before_label(tail: str, offset: int, base: int, length: int) -> Statement | None:
-    """Return the value of "9, which is the answer"."""
+    """Return the statement "9, which is the answer", whose value stands before its label."""
     verb = tail.rfind(" is ", max(0, offset - 25), offset)
     numeral = verb >= 0 and _THE.match(tail, verb + 4, offset)
     if not numeral or not _NUMERAL.search(tail, max(0, verb - 40), verb):
@@ -233,7 +233,7 @@ MOST_WORDS = 3  # Maximum words of a value; a longer text is a sentence
 
 
 def dropped(reply: str, statement: Statement) -> str:
-    """Return the rule that drops a statement: a condition, a denial, hearsay, called wrong."""
+    """Return the rule that drops a statement: supposed, denied, quoted, called wrong; or ""."""
     text, context = _ends(statement.text), _ends(statement.more)
     if denied := statement.flaw or _denied(text) or ("" if statement.value else _denied(context)):
         return denied
@@ -260,22 +260,22 @@ def _dropped_box(text: str, prefix: str) -> str:
 
 
 def _ends(text: str) -> str:
-    """Return a text; of one far longer than any statement, only both ends."""
+    """Return a text, cut to its beginning and its end if it is far longer than any statement."""
     return text if len(text) <= 2 * TAIL else f"{text[:TAIL]}\n{text[-TAIL:]}"
 
 
 def contradicted(text: str) -> bool:
-    """Return whether a text calls its own statement wrong."""
+    """Return whether a text denies or takes back the statement that it contains."""
     return bool(_denied(text) or search("takes-back", text))
 
 
 def _denied(text: str) -> str:
-    """Return the rule by which a text calls the words before it wrong or uncertain."""
+    """Return the rule by which a text calls the words before it wrong or uncertain; or ""."""
     return next((name for name in ("denies", "hesitates") if search(name, text)), "")
 
 
 def doubted(prefix: str) -> str:
-    """Return the rule by which the words before a statement suppose, deny or quote it."""
+    """Return the rule by which the words before a statement suppose, deny or quote it; or ""."""
     small = prefix.lower()
     if not may_match("supposed", small) and not may_match("not-said", small):
         return ""
@@ -286,7 +286,7 @@ def doubted(prefix: str) -> str:
 
 
 def doubted_sentence(prefix: str) -> str:
-    """Return the rule by which the beginning of a sentence denies what follows it."""
+    """Return the same as `doubted`, for the last sentence of `prefix` only."""
     return doubted(_behind(_SENTENCE, prefix))
 
 
@@ -296,7 +296,7 @@ def _behind(beginning: re.Pattern[str], line: str) -> str:
 
 
 def stand_together(reply: str, earlier: Statement, later: Statement) -> bool:
-    """Return whether nothing between two statements lets the second replace the first."""
+    """Return whether both statements count: the text between them does not retract the first."""
     between = reply[earlier.end : later.start]
     if later.value:
         outranked = not earlier.value and (later.form == "line" or earlier.form == "sentence")
@@ -370,7 +370,7 @@ def is_bare(value: str) -> bool:
 _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(
     r"\\.|(?:\{[^{}\\]*+\})++|[{}]"
-)  # escaped; pairs with none inside; a single one
+)  # an escaped character; pairs with no brace inside; one brace
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
 _SPACING = re.compile(

@@ -1,7 +1,7 @@
 """A `Suite` of questions; features of only some suites are separate protocols below it.
 
 Grading is a plain function of (question, reply): the score of an evaluation is the reward of
-training. If `publishable` is False, only their owner can read logs, and no output quotes texts.
+training. If `publishable` is False, logs are private to their owner, and no output quotes texts.
 """
 
 import os
@@ -22,7 +22,7 @@ from podium.harness.records import PODIUM, Grade, Question
 if TYPE_CHECKING:
     from podium.harness.extract import Reading
 
-Split = Literal["train", "validation", "eval"]  # for training, for thresholds, for evaluation
+Split = Literal["train", "validation", "eval"]  # to train, to set thresholds, to evaluate
 Prompt = Literal["official", "paper"]  # of the benchmark's authors, or of the Conductor paper
 OFFICIAL: Prompt = "official"
 BoxT = TypeVar("BoxT", contravariant=True)
@@ -47,11 +47,11 @@ class Card:
     changes: tuple[str, ...]
     """One line per version, newest last: `1-A (2026-11-19): first version`."""
     saturated: str = ""
-    """Models that answer nearly all of it, and its remaining use; empty if there are none."""
+    """Models that answer nearly all questions, and the suite's remaining use; empty if none do."""
     public: str = ""
-    """Date when its questions became public, to the day if known, with the source."""
+    """Date when the questions became public, to the day if known, with the source."""
     teacher: str = ""
-    """Suite whose train split may train systems for it; empty if its own does, or none fits."""
+    """Another suite whose train split may train systems for this one; empty if there is none."""
 
 
 class Suite(Protocol[BoxT]):
@@ -94,12 +94,12 @@ class Suite(Protocol[BoxT]):
 
     @property
     def image(self) -> str:
-        """The image whose Python those programs need; empty if there are none."""
+        """Container image with the Python that graded programs need; empty if grading runs none."""
         ...
 
     @property
     def card(self) -> Card:
-        """Its content, paper, sizes, licence and human baseline, for `podium suites NAME`."""
+        """The suite's description, as `podium suites NAME` prints it."""
         ...
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
@@ -111,7 +111,7 @@ class Suite(Protocol[BoxT]):
         ...
 
     def grade(self, question: Question, reply: str, box: BoxT | None = None) -> Grade:
-        """Grade one reply to an unsealed question. Pure, except for errors of the box."""
+        """Grade one reply to a question with its target. Pure, except for sandbox errors."""
         ...
 
 
@@ -127,10 +127,10 @@ def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 @runtime_checkable
 class NeedsPackages(Protocol):
-    """A suite that needs packages: without them, correct programs fail at their imports."""
+    """A suite of programs that import packages: without these, correct programs fail."""
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
-        """Return why these packages (`name==version`) are not enough, and the fix; else ""."""
+        """Return why a sandbox's packages (`name==version`) do not suffice, and the fix; or ""."""
         ...
 
 
@@ -154,7 +154,7 @@ class Varied(Protocol):
         ...
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Return a question of `load` (epoch 1) in its variant of an epoch, target included."""
+        """Return the variant of a question of `load` (epoch 1) for an epoch, target included."""
         ...
 
 
@@ -173,13 +173,13 @@ class Prompted(Protocol):
         ...
 
     def prompted(self, prompt: Prompt) -> Suite[Any]:
-        """Return the same suite with one of those prompts."""
+        """Return the same suite with another of its prompts."""
         ...
 
 
 @runtime_checkable
 class ModelGraded(Protocol):
-    """A suite some of whose replies only a model can judge, in the role `grader`."""
+    """A suite with replies that only a model, in the role `grader`, can judge."""
 
     def needs_judge(self, question: Question) -> bool:
         """Return whether no rule can grade this question; `grade` raises for it."""
@@ -204,16 +204,16 @@ class PubliclyTested(Protocol):
     """A suite of programs whose questions show some of their tests to the system."""
 
     def try_public(self, question: Question, reply: str, box: Any) -> Grade:
-        """Return the share of a sealed question's own tests that a reply passes; 0 without any."""
+        """Return the share of the tests shown in a question that a reply passes; 0 without any."""
         ...
 
 
 @runtime_checkable
 class Rewarding(Protocol):
-    """A suite that does more than a reward needs: it also shows a second verdict."""
+    """A suite whose grades include a second verdict, which training rewards do not need."""
 
     def for_reward(self) -> Suite[Any]:
-        """Return a suite with the same grades, without the rest."""
+        """Return a suite with the same grades, without the second verdict."""
         ...
 
 
@@ -223,7 +223,7 @@ def usual_epochs(suite: Suite[Any]) -> int:
 
 
 def at_epoch(suite: Suite[Any], question: Question, epoch: int) -> Question:
-    """Return an unsealed question in its variant of one epoch."""
+    """Return a question, with its target, in the variant of one epoch."""
     return suite.at_epoch(question, epoch) if isinstance(suite, Varied) else question
 
 
@@ -303,7 +303,7 @@ def refuse_unjudged(
 
 
 def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
-    """Raise UserError for an oracle on questions that no rule grades: it grades every plan."""
+    """Raise UserError if only a model can grade a question: the oracle grades too many plans."""
     if judged := judged_among(suite, questions):
         raise UserError(
             f"The oracle grades every plan that it tries, and only a model can judge {judged} of "

@@ -1,4 +1,4 @@
-"""A `System` answers a sealed question with a pool; its `SystemCard` describes it."""
+"""A `System` answers a question without its target, with a pool; a `SystemCard` describes it."""
 
 import hashlib
 import os
@@ -17,15 +17,15 @@ from podium.harness.records import Answer, Question
 from podium.harness.workflow import MALFORMED, Malformed, Workflow
 
 VOTED = "the vote of the replies that came"
-"""The answer of systems with several candidates when an equal budget is spent."""
-Plan = Callable[[Question, Pool], Workflow]  # from the sealed question and the pool's worker names
+"""What systems with several candidate replies answer when an equal budget is spent."""
+Plan = Callable[[Question, Pool], Workflow]  # uses the question and the pool's worker names
 
 
 class System(Protocol):
     """Anything that can answer a suite's questions."""
 
     async def __call__(self, question: Question, pool: Pool) -> Answer:
-        """Answer one sealed question; raise `WorkerError` if a worker gave no reply."""
+        """Answer a question without its target; raise `WorkerError` if a worker gave no reply."""
         ...
 
 
@@ -33,19 +33,19 @@ Expected = Callable[[int, Mapping[str, Any]], tuple[int, int]]
 """(workers in the pool, solver arguments) -> the least and the most worker calls of a question;
 a conductor's own calls are no worker calls."""
 Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
-"""What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
-split to learn from, a conductor's row in the same run to match, or an Inspect sandbox for its
-programs."""
+"""What a system needs to run, in this order: a `[conductor]` in the pool, a suite that shows tests,
+a train split to learn from, another system in the same run (the conductor) whose cost or tokens it
+matches, or an Inspect sandbox for its programs."""
 Trait = Literal["best worker", "adaptive", "recorded", "sees targets", "whole run"]
-"""Further facts about a system. Its `worker` is the best single one of the train split, if there is
-one; replies decide which worker it calls next, so a dry run prices all calls as the dearest; it
-makes canonical single-worker requests only, which recorded replies can serve; it looks at targets
-(a labelled control, never comparable as a method); it learns from the train questions of all suites
-of a run at once."""
+"""Traits of a system, in this order: its argument `worker` is the best one on the train split, if
+there is one; replies decide which worker it calls next, so a dry run prices each call as the most
+expensive; it sends only canonical single-worker requests, which recorded replies can serve; it uses
+the targets (a labelled control, never comparable as a method); it is trained once per run, on the
+train questions of all suites."""
 Acts = Literal["passes", "last step acts", "votes", "no"]
-"""How a system handles a conversation with tools: it passes all of it to the worker that answers;
-it passes it to the last step's worker, with the earlier replies; it votes over its workers' calls,
-or picks one; or it has no tool calls and replies in words."""
+"""How a system handles a conversation with tools, in this order: it passes the conversation to the
+worker that answers; it passes it to the last step's worker, with the earlier replies; it votes over
+its workers' tool calls, or picks one; or it makes no tool calls and replies in words."""
 Group = Literal["contestants", "routers", "controls", "frameworks"]  # headings of `podium systems`
 
 
@@ -54,12 +54,12 @@ class Calls:
     """The number of calls that a system makes for one question."""
 
     words: str
-    """Worker calls in words: `n + 1`."""
+    """Number of worker calls, as a formula or in words: `n + 1`, `1-5, 3 on average`."""
     expected: Expected | tuple[int, int] | None = None
     """The same as numbers, which the audit checks: (least, most), or a function of workers and
     arguments; None if unknown."""
     conductor: int | Callable[[Mapping[str, Any]], int] = 2
-    """Maximum conductor calls, if it needs one: a plan and a retry; or a function of arguments."""
+    """Maximum conductor calls (default: a plan and a retry), or a function of the arguments."""
 
     def span(self, workers: int, args: Mapping[str, Any]) -> tuple[int, int] | None:
         """Return the least and the most worker calls of a question; None if unknown."""
@@ -79,13 +79,13 @@ class Extra:
 
 
 class SystemMethods:
-    """What a system can do beyond its facts: a subclass replaces the methods that apply to it.
+    """Optional behaviour of a system: a subclass overrides the methods that apply to the system.
 
     `x` is the part of a system's name after `@`, empty if there is none.
     """
 
     extra: Extra | None = None
-    """The extra that must be installed; None if the core is enough."""
+    """The pip extra that must be installed; None if the system needs no extra."""
 
     def __init__(self, extra: Extra | None = None) -> None:
         """Store the extra, unless the class defines one."""
@@ -96,48 +96,48 @@ class SystemMethods:
         return {}
 
     def conductor(self, x: str) -> WorkerSpec | None:
-        """Return its own conductor, if any; UserError if there is no such model."""
+        """Return the system's own conductor, if any; UserError if there is no such model."""
         return None
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why it cannot use a pool's workers, a sentence without its name."""
+        """Return why the system cannot use a pool, a sentence without its name; None if it can."""
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a run on live workers must not begin with it, a sentence without its name."""
+        """Return why a run on live workers is refused, a sentence without the system's name."""
         return None
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return why it must not answer a suite's questions, which have these digests."""
+        """Return why it must not answer a suite, given its questions' digests; None if it may."""
         return None
 
     def remarks(self, x: str, spec: PoolSpec) -> Sequence[str]:
-        """Return remarks that doctor and live runs print about it on a suitable pool."""
+        """Return remarks on the system with this pool, which doctor and live runs print."""
         return ()
 
     def graders(self, x: str) -> Mapping[str, str] | None:
-        """Return suite -> version of the grader that trained it; None if they were not recorded."""
+        """Return suite -> version of the grader used in training; None if it was not recorded."""
         return {}
 
     def footnote(self, label: str) -> str:
-        """Return its footnote in tables for pools labelled `recorded` or `rehearsal`."""
+        """Return the system's footnote in tables of pools labelled `recorded` or `rehearsal`."""
         return ""
 
     def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return the artifact it learns from single workers' results on the train split."""
+        """Return what the system learns from single workers' results on the train split."""
         raise NotImplementedError
 
     def explorer(self) -> Explorer:
-        """Return its explorer, which learns by trying, if it needs more than `learn`'s matrix."""
+        """Return the explorer of a system that learns from trial runs, not by `learn`."""
         raise NotImplementedError
 
     def replaces(self, method: str) -> bool:
-        """Say whether the system overrides a method."""
+        """Return whether the system overrides a method."""
         return getattr(type(self), method) is not getattr(SystemMethods, method)
 
 
 class Exploring(SystemMethods):
-    """Methods of a system that learns by trying and overrides nothing else."""
+    """Methods of a system that learns from trial runs and overrides nothing else."""
 
     def __init__(self, make: Callable[[], Explorer]) -> None:
         """Store the function that makes the system's explorer."""
@@ -145,7 +145,7 @@ class Exploring(SystemMethods):
         self._make = make
 
     def explorer(self) -> Explorer:
-        """Return its explorer."""
+        """Return the system's explorer, which makes the trial runs."""
         return self._make()
 
 
@@ -157,12 +157,12 @@ class SystemCard:
     """Facts about a system: `podium systems NAME` prints them, tables footnote them."""
 
     name: str
-    """The name in tables: `moa-lite`."""
+    """The system's name in tables, such as `moa-lite`."""
     solver: str
-    """Inspect's name of its solver: `podium/moa_lite`; for your own, the name in `registered`."""
+    """Name of its Inspect solver: `podium/moa_lite`; for your own, the name in `registered`."""
     summary: str
     source: str
-    """Paper, repository, or `podium` for our own."""
+    """Paper, repository, or `podium` for podium's own systems."""
     calls: Calls
     group: Group = "contestants"
     prompts: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ class SystemCard:
     methods: SystemMethods = NO_METHODS
     acts: Acts = "no"
     spent: str = "the latest reply"
-    """Its answer when an equal budget (harness/envelope.py) is spent."""
+    """What it answers when the budget, equal for all systems (harness/envelope.py), is spent."""
 
     @property
     def fits_budgets(self) -> bool:
@@ -192,17 +192,17 @@ class SystemCard:
 
     @property
     def takes_name(self) -> bool:
-        """Whether a name follows its `@` (a checkpoint, a preset), not a number."""
+        """Whether NAME@X takes a name (a checkpoint, a preset) and not a number."""
         return self.methods.replaces("arguments")
 
     @property
     def explores(self) -> bool:
-        """Whether it learns by trying."""
+        """Whether the system learns from trial runs."""
         return self.methods.replaces("explorer")
 
     @property
     def learns(self) -> bool:
-        """Whether it must be trained before it can answer."""
+        """Whether the system must be trained before it can answer."""
         return self.explores or self.methods.replaces("learn")
 
 
@@ -232,7 +232,7 @@ def malformed(reason: Malformed) -> Answer:
 def card_header(
     manifest: SystemCard, workers: int, args: Mapping[str, Any], equal: EqualBudget | None = None
 ) -> dict[str, Any]:
-    """Return a system's facts for a log's header, given the number of workers and arguments."""
+    """Return a system's entry in a log's header, given the number of workers and arguments."""
     span = manifest.calls.span(workers, args)
     if equal and span:
         maximum = min(span[1], int(equal.limit)) if equal.unit == "calls" else span[1]
@@ -252,7 +252,7 @@ LOCAL, DOCKER = "local", "docker"
 
 
 def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
-    """Return the sandbox of a system's tasks; None if it needs none, UserError if there is none."""
+    """Return the Inspect sandbox of a system; None if it needs none, UserError if it lacks one."""
     if "sandbox" not in manifest.needs:
         return None
     if lacks_sandbox(manifest):
@@ -262,14 +262,14 @@ def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
 
 
 def lacks_sandbox(manifest: SystemCard) -> bool:
-    """Say whether a system needs a sandbox and the variable names none that exists."""
+    """Return whether a system needs a sandbox and PODIUM_SANDBOX names no existing one."""
     kind, _, file = os.environ.get(VARIABLE, "").partition(":")
     exists = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
     return "sandbox" in manifest.needs and not exists
 
 
 def missing_sandbox(name: str) -> str:
-    """Return the sentence for a system that needs a sandbox if none is named."""
+    """Return the error message for a system that needs a sandbox and has none."""
     return (
         f"{name} runs in a sandbox of Inspect's: set {VARIABLE}=docker:COMPOSE-FILE, without a "
         f"network, or {VARIABLE}=local to trust it (inspect eval: --sandbox)."

@@ -1,8 +1,8 @@
 """A system as an Inspect model: `podium/moa-lite` answers the turns of any task.
 
-One `generate` is a turn, and the turns of a sample are one query: one meter, one recorder, one
-count of draws. Tokens and dollars belong to the workers' calls, so the outer call has none and no
-sum includes its event. Tested with inspect-ai 0.3.285.
+A call of `generate` is a turn; all turns of a sample are one query, with one spend meter, one
+recorder and one count of replies. Tokens and dollars belong to the workers' calls, so the outer
+model call has none, and no sum includes its event. Tested with inspect-ai 0.3.285.
 """
 
 from collections.abc import Mapping
@@ -57,12 +57,12 @@ CHARACTERS = 4  # per token, for estimates of a conversation's length without a 
 
 @dataclass(frozen=True, slots=True)
 class SystemInPlay:
-    """A system, and the parts that its turns need."""
+    """A system that answers as an Inspect model, with its pool, conductor and journal."""
 
     system: System
     acts: Acts
     spec: PoolSpec | None
-    """None: the roles that the user named are the workers."""
+    """None: the workers are the model roles that the user gave to Inspect."""
     override: WorkerSpec | None = None
     """The system's own conductor."""
     journal: TaskJournal | None = None
@@ -70,7 +70,7 @@ class SystemInPlay:
 
 @dataclass(slots=True)
 class SampleTurns:
-    """A system's work in one sample so far."""
+    """The totals of a system's turns in one sample so far."""
 
     pool: Pool
     recorder: Recorder | None
@@ -84,7 +84,7 @@ class SampleTurns:
     last: Answer = field(default_factory=lambda: Answer(""))
 
     def add(self, answer: Answer, output: ModelOutput, seconds: float) -> None:
-        """Count a turn."""
+        """Add a turn to the totals."""
         self.turns, self.seconds = self.turns + 1, self.seconds + seconds
         self.tool_calls += len(output.message.tool_calls or ())
         self.depth, self.steps = self.depth + answer.depth, self.steps + len(answer.replies)
@@ -93,7 +93,7 @@ class SampleTurns:
         self.last = replace(answer, text=words_of(output), replies=())
 
     def shape(self) -> dict[str, Any]:
-        """Return the sample's facts for the log: the work of all turns, and the last answer."""
+        """Return the sample's log entry: the totals of all turns, and the last answer."""
         replayed = self.recorder is not None and self.recorder.replays
         return {
             "depth": self.depth,
@@ -110,7 +110,7 @@ class SampleTurns:
 
 
 class SystemAPI(NoModel):
-    """The model that represents a system: in our suites' headers, and in tasks that call it.
+    """The Inspect model of a system, in the logs of podium's suites and in tasks that call it.
 
     `arguments` are Inspect's `-M`: `pool` names a pool file, `learnt` the directory of a run.
     """
@@ -183,7 +183,7 @@ class SystemAPI(NoModel):
         return self._samples[state.uuid]
 
     def _note(self, state: TaskState, turns: SampleTurns, journal: TaskJournal | None) -> None:
-        """Record the sample's state after each turn, since a limit may end it at any."""
+        """Record the sample's state after each turn, since a limit may end it at any turn."""
         state.metadata[PODIUM] = shape = turns.shape()
         if journal:
             journal.note("answer", answer_note(state, shape))
@@ -200,11 +200,11 @@ class SystemAPI(NoModel):
         return self.model_name
 
     def tool_result_images(self) -> bool:
-        """Leave images in tools' results: each worker's own provider decides what it can read."""
+        """Return True, so that tool results keep images: each worker's provider decides on them."""
         return True
 
     def tool_result_documents(self) -> bool:
-        """Leave documents in tools' results, too."""
+        """Return True, so that tool results keep documents."""
         return True
 
 

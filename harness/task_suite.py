@@ -47,12 +47,12 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class TaskSuite:
-    """A task by its name and its arguments (Inspect's `-T`)."""
+    """An Inspect task as a suite, by its name and its arguments (Inspect's `-T`)."""
 
     name: str
-    """The name in tables: `PACKAGE/TASK`, or `FILE.py@TASK` without folders."""
+    """The task's name in tables: `PACKAGE/TASK`, or `FILE.py@TASK` without folders."""
     path: str = ""
-    """The name with the file's folders; empty if the task is in a package."""
+    """`FILE.py@TASK` with the file's folders; empty if the task is in a package."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     splits: tuple[Split, ...] = ("eval",)
     needs_box: bool = False
@@ -64,7 +64,7 @@ class TaskSuite:
         return self.made()
 
     def made(self) -> Task:
-        """Return a new instance of the task; UserError if it cannot be made, or is unfit."""
+        """Return a new instance of the task; UserError if it cannot be made or used by systems."""
         try:
             tasks = load_tasks([self.path or self.name], dict(self.arguments))
             if len(tasks) != 1:
@@ -87,7 +87,7 @@ class TaskSuite:
 
     @property
     def data_revision(self) -> str:
-        """Digest of ids, inputs and targets; and the package and its version."""
+        """Digest of the samples' ids, inputs and targets, with the package and its version."""
         return self._revision
 
     @cached_property
@@ -99,12 +99,12 @@ class TaskSuite:
 
     @property
     def publishable(self) -> bool:
-        """Whether its texts may be shown: only if its metadata has `publishable`."""
+        """Whether the task's texts may be shown: only if its metadata sets `publishable`."""
         return bool((self._task.metadata or {}).get("publishable"))
 
     @property
     def epochs(self) -> int:
-        """Number of times that it asks each question."""
+        """Number of times that the task asks each question."""
         return self._task.epochs or 1
 
     @property
@@ -121,7 +121,7 @@ class TaskSuite:
         return _samples_of(self._task)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return its samples as questions in the task's order, or by id if the task shuffles them.
+        """Return the samples as questions, in the task's order, or by id if the task shuffles them.
 
         The texts of the train split include all that the task's solver adds.
         """
@@ -144,9 +144,9 @@ class TaskSuite:
         return _as_grade(score_of(self._task, self._samples[question.id], reply))
 
     def for_training(self) -> "TaskSuite":
-        """Return the suite for training, grading single replies; UserError if only a run can."""
+        """Return the suite to train on, which grades single replies; UserError if it cannot."""
         taught = replace(self, splits=("train",))
-        task = taught._task  # made once, for all below; its own errors pass through
+        task = taught._task  # made once for the checks below; its errors are not caught
         try:
             if task.sandbox or any(sample.sandbox for sample in task.dataset):
                 raise UserError("It uses an Inspect sandbox, and a single reply has none.")
@@ -163,7 +163,7 @@ class TaskSuite:
 
 
 def show_tasks() -> tuple[list[dict[str, Any]], str]:
-    """Return the tasks that installed packages register, as facts and as a text."""
+    """Return the tasks that installed packages register, as records and as a text."""
     ensure_entry_points()
     tasks = registry_find(lambda info: info.type == "task")
     names = sorted({registry_info(task).name for task in tasks})
@@ -196,7 +196,7 @@ def played(
     only: Sequence[str] | None,
     metadata: Mapping[str, Any],
 ) -> Task:
-    """Return the task with a system as its model, its first scorer also under podium's name."""
+    """Return the task with a system as its model, and its first scorer also named `podium`."""
     task = suite.made()
     by_id = _samples_of(task)
     samples = [by_id[id] for id in only or [question.id for question in suite.load()]]
@@ -217,7 +217,7 @@ def played(
 
 
 def graded_once(task_scorer: Scorer, journal: TaskJournal | None) -> tuple[Scorer, Scorer]:
-    """Return a scorer under podium's name, and the task's own, which runs only once."""
+    """Return a scorer named `podium`, and one with its scores in the task's own name."""
     scores: dict[str, Score | None] = {}
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
@@ -271,7 +271,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unfit(task: Task) -> str:
-    """Return why systems cannot play a task; empty if they can."""
+    """Return why systems cannot answer a task; empty if they can."""
     if not task.scorer:
         return "has no scorer, and podium compares scores"
     if not len(task.dataset):

@@ -1,4 +1,4 @@
-"""Text for output: counts in words, aligned columns, and escaping of foreign text."""
+"""Text for output: counts with nouns, aligned columns, and escaping of untrusted text."""
 
 import csv
 import re
@@ -16,10 +16,10 @@ from pydantic import BaseModel
 from podium.harness.api_keys import without_keys
 
 NARROWEST = 80
-"""Minimum width: a narrower terminal wraps whole lines."""
+"""Minimum line width, in characters; a narrower terminal wraps the lines itself."""
 GAP = 2  # spaces between two columns
 UNSAFE = re.compile(r"[^\w.-]+")
-"""What `safe_name` replaces."""
+"""Characters that `safe_name` replaces."""
 
 
 def terminal_width() -> int | None:
@@ -29,7 +29,7 @@ def terminal_width() -> int | None:
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as aligned columns that fit the terminal; the last one is not padded."""
+    """Return rows as aligned columns that fit the terminal; the last column is not padded."""
     return "\n".join(line for row in folded((heads, *rows)) for line in row)
 
 
@@ -57,7 +57,7 @@ def _folded(cell: str, width: int) -> list[str]:
 
 
 def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return widths that fit: the widest columns shrink first, and words are broken last."""
+    """Return column widths that fit: the widest shrink first; words are broken as a last resort."""
     texts = [" ".join(column) for column in zip(*rows, strict=True)]
     words = [max(map(len, text.split(" "))) for text in texts]
     pieces = [words[0], *(max(map(len, _JOINT.split(text))) for text in texts[1:])]
@@ -73,7 +73,7 @@ def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
 
 
 def fitted_text(text: str) -> str:
-    """Return a text whose lines fit the terminal: longer ones are wrapped and indented."""
+    """Return a text whose lines fit the terminal: longer lines are wrapped and indented."""
     width = terminal_width() or sys.maxsize
     lines = text.split("\n")
     return "\n".join(piece for line in lines for piece in _wrapped(line, width))
@@ -94,7 +94,7 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
-    """Return text columns padded to one width each, the first `n_left` of them left-aligned."""
+    """Return lines of padded columns: the first `n_left` columns left-aligned, others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -130,7 +130,7 @@ def first_line(error: object) -> str:
 def storable(text: str) -> str:
     r"""Return a text that UTF-8 can encode: each lone surrogate as its six-character escape.
 
-    A reply is rewritten once, before its first use: Inspect's log has those six characters.
+    A reply is converted before its first use, so that systems and Inspect's log get one text.
 
     >>> storable("half a \ud83d")
     'half a \\ud83d'
@@ -146,7 +146,7 @@ def make_storable(value: Any, depth: int = 0) -> Any:
         return value
     again = partial(make_storable, depth=depth + 1)
     if isinstance(value, BaseModel):
-        if not _has_utf8(value):  # nearly all have it
+        if not _has_utf8(value):  # rare
             vars(value).update(again(dict(vars(value))))
         return value
     if isinstance(value, Mapping):
@@ -230,15 +230,15 @@ NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def csv_line(values: Iterable[Any]) -> str:
-    """Return a line of a CSV file, without its newline; no text in it is a formula."""
+    """Return a line of a CSV file, without its newline; spreadsheets run no text as a formula."""
     line = StringIO(newline="")
     csv.writer(line, lineterminator="").writerow(map(spreadsheet_safe, values))
     return line.getvalue()
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """Return a cell of a CSV file; a text that a spreadsheet would compute gets a quote."""
-    # Texts come from models. Numbers stay unchanged, also decimals that are texts.
+    """Return a CSV cell; a text that a spreadsheet would run as a formula gets a leading quote."""
+    # Texts come from models. Numbers stay unchanged, also those written as text.
     if not isinstance(value, str):
         return value
     formula = value.startswith(FORMULA) and not NUMBER.fullmatch(value)

@@ -1,7 +1,7 @@
 """Failures that a provider reports inside a reply with HTTP status 200.
 
 A gateway that loses its upstream has often sent its status already, so the body reports the
-failure: an `error`, or a finish reason that no reply ends with. Inspect treats most of these as
+failure: an `error`, or a finish reason that means a failure. Inspect treats most of these as
 replies. Here they become an exception that is retried like a 5xx, and their usage is counted.
 Before its next attempt a call waits as long as its provider asks, up to a limit, with a message.
 """
@@ -74,7 +74,7 @@ REFUSALS = ("content_filter", "model_length")
 def dialect_fix(model: Model, error: BaseException) -> str:
     """Return what to do about a server that has no /responses; empty if that is not the reason.
 
-    Inspect's `openai/` sends requests there; most servers that speak OpenAI's dialect have
+    Inspect's `openai/` sends requests to it; most servers that speak OpenAI's dialect have
     /chat/completions only, and answer 404 or another dialect's body.
     """
     while type(error).__name__ in WRAPPERS and error.__cause__ is not None:
@@ -97,7 +97,7 @@ def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure |
 
 
 def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFailure | None:
-    """Return the failure that a response body reports; None for a reply of any content."""
+    """Return the failure that a response body reports; None if the body is a reply."""
     body = _object(response)
     choice = _first(body.get("choices"))
     error = _error(choice.get("error")) or _error(body.get("error"))
@@ -131,7 +131,7 @@ def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
 
 
 def _is_empty_of_google(body: Raw) -> bool:
-    """Say whether Google sent neither a reply nor a reason, which Inspect turns into a text."""
+    """Return whether Google sent no reply and no reason, which Inspect turns into a text."""
     feedback = body.get("prompt_feedback") or body.get("promptFeedback")
     return not GOOGLES.isdisjoint(body) and not (body.get("candidates") or feedback)
 
@@ -165,7 +165,7 @@ def _decision(error: Raw, code: int | None) -> RetryDecision:
 
 
 def name_failures(model: Model) -> Model:
-    """Let a model raise `UpstreamFailure` for a reported failure, and retry it; return it."""
+    """Let a model raise `UpstreamFailure` for a reported failure, and retry; return the model."""
     ask, classify = model.api.generate, model.api.should_retry
 
     @wraps(ask)
@@ -197,7 +197,7 @@ def name_failures(model: Model) -> Model:
 
 def _keep_responses(api: ModelAPI) -> None:
     """Store the provider's response in the call in flight, before any client reads it."""
-    # A client that cannot parse it raises without it. A provider may make a new client.
+    # A client that cannot parse a response raises without it. A provider may change its client.
     client: object = getattr(getattr(api, "client", None), "_client", None)
     hooks: Any = getattr(client, "event_hooks", None)
     if hooks and _keep_response not in hooks["response"]:
@@ -240,7 +240,7 @@ def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
 
 
 def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
-    """Return the usage of a body that no client could parse, as an output."""
+    """Return an output that has only the usage of a body that the client could not parse."""
     raw = raw_usage(body)
     dialect = dialect_of(raw) if raw else None
     usage = believed(usage_from_raw(dialect, raw), raw) if raw and dialect else None
@@ -258,7 +258,7 @@ def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
 
 
 async def _count(model: Model, output: ModelOutput | None, response: Raw | None) -> None:
-    """Add the usage before a failure to the log, the ledger and Inspect's totals."""
+    """Add the usage of a failed reply to the log, the ledger and Inspect's totals."""
     event, call = _active_model_event.get(), call_in_flight()
     if output is None or event is None or call is None:
         return
@@ -280,9 +280,9 @@ def _first(value: object) -> Raw:
 
 
 LONGEST_S = 120.0
-"""Maximum wait, in seconds: if asked for more, a call waits this long and retries."""
+"""Maximum wait, in seconds: if a provider requests more, a call waits this long and retries."""
 SHORTEST_S = 0.02
-"""Minimum wait, in seconds: shorter ones are ignored, as they would make retries a busy loop."""
+"""Minimum wait, in seconds: shorter requests are ignored, since retries would be a busy loop."""
 ABSURD_S = 86_400.0
 """A wait longer than a day is treated as a mistake, such as a time of day in seconds."""
 SPREAD = 0.1
@@ -331,11 +331,11 @@ def _delays(error: BaseException) -> Iterator[str]:
 
 @dataclass(slots=True)
 class RetryWait(wait_base):
-    """How long a model's call waits before its next attempt."""
+    """Computes how long a call to a model waits before its next attempt."""
 
     who: str
     backoff: WaitBaseT
-    """For failures that request no wait."""
+    """The wait after failures of which the provider requests no wait."""
     clock: Callable[[], float] = time.monotonic
     printed_until: float = -math.inf
     """End of the last printed wait: waits before it are not printed."""
@@ -385,7 +385,7 @@ def _shown(seconds: float) -> str:
 
 def obey_waits(model: Model) -> Model:
     """Let a model wait as long as its provider asks before it retries; return the same model."""
-    # Inspect's own wait, which has no name, unless the provider has another.
+    # The same backoff as Inspect's, which cannot be imported, unless the provider has its own.
     backoff = model.api.retry_wait() or wait_exponential_jitter(initial=3, max=30 * 60, jitter=3)
     wait = RetryWait(provider_of(str(model)), backoff)
     cast(Any, model.api).retry_wait = lambda: wait

@@ -19,7 +19,7 @@ Raw = Mapping[str, Any]  # A provider's own usage, as in its reply
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]
 PROVIDER_USAGE = "provider_usage"  # metadata key under which podium's providers keep the raw usage
 CEILING = 100_000_000
-"""Ten times the longest context on the market: Inspect adds up the requests of one call."""
+"""Maximum tokens of a call, all requests added up: ten times the longest context on sale."""
 GOOGLE = (
     ("promptTokenCount", "prompt_token_count"),
     ("candidatesTokenCount", "candidates_token_count"),
@@ -29,7 +29,7 @@ GOOGLE = (
     ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
 )  # google's counts: the names of its API, and of its client
 INCOMPLETE = "incomplete"
-"""Marks Anthropic's counts, which must be integers, as lower bounds of the tokens."""
+"""Field of podium's own Anthropic usage; true if its counts are lower bounds."""
 COUNTS = (
     *("input_tokens", "output_tokens", "total_tokens", "prompt_tokens", "completion_tokens"),
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
@@ -52,7 +52,7 @@ _PARTS = attrgetter(*Usage.__dataclass_fields__)
 
 
 def usage_from(usage: ModelUsage | None) -> Usage | None:
-    """Return the tokens that a provider reported; None, never zero, if it reported none."""
+    """Return the tokens that a provider reported; None, not 0, if it reported no usage."""
     return None if usage is None else usage_from_json(vars(usage))
 
 
@@ -99,7 +99,7 @@ def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 
 def _can_be(usage: Usage) -> bool:
-    """Say whether counts can be those of one call, and each part is at most its whole."""
+    """Return whether counts are plausible for one call, and no part exceeds its total."""
     counts = [count for count in _PARTS(usage) if count is not None]
     return (
         all(map(_is_count, counts))
@@ -117,7 +117,7 @@ def _counts(raw: Raw) -> Iterator[object]:
 
 
 def _is_count(value: object) -> bool:
-    """Say whether a value can be a number of tokens; some servers write 12 as 12.0."""
+    """Return whether a value can be a number of tokens; some servers write 12 as 12.0."""
     if type(value) is not int and type(value) is not float:  # `True` is an int by `isinstance`
         return False
     return 0 <= value <= CEILING and value == int(value)
@@ -138,7 +138,7 @@ def _object(value: object) -> Raw:
 def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
     """Return Inspect's counts with those that only the provider's own usage has."""
     if usage is None or not raw:
-        return usage  # a fragment does not measure the whole
+        return usage  # raw counts alone may be incomplete
     hour = _count(_under(raw, "cache_creation"), "ephemeral_1h_input_tokens") or 0
     inside = _under(raw, "input_tokens_details") or _under(raw, "prompt_tokens_details")
     outside = _under(raw, "output_tokens_details") or _under(raw, "completion_tokens_details")
@@ -184,7 +184,7 @@ def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
 
 
 def _openai(raw: Raw, into: str, out: str) -> Usage | None:
-    """Input includes cached tokens, output reasoning; neither includes Sakana's orchestration."""
+    """Return OpenAI's counts: input includes cache, output reasoning, neither orchestration."""
     prompt, output = _count(raw, into), _count(raw, out)
     if prompt is None or output is None:
         return None
@@ -204,7 +204,7 @@ def _openai(raw: Raw, into: str, out: str) -> Usage | None:
 
 
 def _anthropic(raw: Raw) -> Usage | None:
-    """Input excludes cached tokens; only podium servers report orchestration and a total."""
+    """Return Anthropic's counts: input without cache; only podium adds orchestration and total."""
     prompt, output = _count(raw, "input_tokens"), _count(raw, "output_tokens")
     if prompt is None or output is None or raw.get(INCOMPLETE) is True:
         return None
@@ -255,7 +255,7 @@ AMOUNTS: tuple[tuple[tuple[str, ...], Decimal], ...] = (
     (("estimated_cost",), Decimal(1)),  # DeepInfra
     (("cost_in_usd_ticks",), Decimal("1e-10")),  # xAI
 )
-"""Path of the dollars in a provider's usage, and their unit in dollars."""
+"""(path of an amount in a provider's usage, value of its unit in US dollars)."""
 STATED_IN = frozenset(path[0] for path, _ in AMOUNTS)
 UPSTREAM = ("cost_details", "upstream_inference_cost")
 """OpenRouter's field for what the provider behind it charges the user's own key."""
@@ -264,7 +264,7 @@ HEADER = "x-litellm-response-cost"
 MODEL_HEADER = "x-litellm-model-name"
 """The model that LiteLLM's proxy called, if the reply only repeats the model group's name."""
 PLACES = Decimal("1e-18")
-"""The precision of an exported ledger."""
+"""Smallest unit of dollars in an exported ledger."""
 MOST = Decimal(1_000_000)
 """Maximum dollars of one call."""
 
@@ -293,7 +293,7 @@ def stated_usd(usage: Raw | None, headers: Mapping[str, str] | None = None) -> D
 
 
 def usd_amount(value: object, unit: Decimal = Decimal(1)) -> Decimal | None:
-    """Return an amount stated by a provider or a journal; None if no call can cost it."""
+    """Return an amount stated by a provider or a journal; None if it is no plausible cost."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

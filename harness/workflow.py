@@ -15,7 +15,7 @@ class Sampling:
     """A step's changes to its worker's own settings, if a method prescribes them."""
 
     temperature: float | None = None
-    """None keeps the worker's; models without a temperature ignore it, as in Inspect."""
+    """None keeps the worker's temperature; models without one ignore it, as in Inspect."""
     times_max_tokens: int = 1
     """Factor on the worker's own token limit; no effect on a worker without a limit."""
     regex: str | None = None
@@ -62,7 +62,7 @@ class Workflow:
 
     @property
     def shape(self) -> str:
-        """Its workers, and which steps each reads, in one line.
+        """The workers in one line, each with the numbers of the steps that it reads.
 
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).shape
         'a, b, c(1 2)'
@@ -73,7 +73,7 @@ class Workflow:
         return ", ".join(f"{step.worker}({read})" if read else step.worker for step, read in pairs)
 
     def without_texts(self) -> "Workflow":
-        """Return the same without subtasks and instructions: workers and reads only."""
+        """Return the workflow without subtasks and system messages: only workers and reads."""
         return Workflow(tuple(Step(step.worker, "", step.reads) for step in self.steps))
 
     def as_json(self) -> str:

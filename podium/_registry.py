@@ -24,7 +24,7 @@ def podium() -> type[ModelAPI]:
 
 
 def keep_old_name(registered: object, room: str) -> None:
-    """Also register a task or solver under its subpackage's name."""
+    """Also register a task or solver under its old name, which begins with its subpackage."""
     if not is_registry_object(registered):
         return
     info = registry_info(registered)

@@ -25,28 +25,28 @@ ALL = "all"  # all suites together; every question has the same weight
 
 @dataclass(frozen=True)
 class AblationRuns:
-    """One ablation: its description and its files, a training and its logs per seed."""
+    """One ablation: its description, and a training folder and a log folder for each seed."""
 
     name: str
     says: str
-    not_run: str = ""  # why there are no files; empty if there are, or will be
+    not_run: str = ""  # why it is not trained; empty if it is or will be
     runs: tuple[Path, ...] = ()
     logs: tuple[Path, ...] = ()
     words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
 
     @cached_property
     def system_runs(self) -> tuple[SystemRun, ...]:
-        """Return its evaluations, read once."""
+        """Return the evaluations in `logs`, read once."""
         return tuple(run for path in self.logs for run in load_runs([path])[0])
 
 
 WORDS = ("leaked", "accuracy_unleaked")
-"""Share of the evaluated plans that contain the answer, and the accuracy without those."""
+"""Columns: share of the evaluated plans that contain the answer, and accuracy without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationRow:
-    """One variant on one suite, or on all suites. None is unknown."""
+    """The results of one ablation on one suite, or on all suites. None is unknown."""
 
     ablation: str
     suite: str
@@ -55,18 +55,18 @@ class AblationRow:
     accuracy: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
-    paired_diff: float | None = None  # minus the unablated row's, on the same questions
+    paired_diff: float | None = None  # accuracy minus the reference's, same questions
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
-    calls: float | None = None  # worker calls of a question
+    calls: float | None = None  # mean worker calls per question
     conductor_tokens: float | None = None
     steps: float | None = None
-    usd: float | None = None  # would-be, of a question
+    usd: float | None = None  # mean cost per question at list price
     workers: str = ""  # shares of the worker calls, largest first; over all questions
     parsed: float | None = None
     trained: int | None = None
-    best_step: str = ""  # of the kept checkpoint, by seed
+    best_step: str = ""  # step of the kept checkpoint, for each seed
     leaked: float | None = None
     accuracy_unleaked: float | None = None
     says: str = ""
@@ -78,7 +78,7 @@ Attempts = Mapping[str, list[QuestionResult]]
 
 
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
-    """Return rows by variant and suite, `all` first; UserError for two versions of a grader."""
+    """Return rows by ablation and suite, `all` first; UserError if grader versions differ."""
     refuse_mixed_versions([run for variant in variants for run in variant.system_runs])
     attempts = {variant.name: _attempts_by_suite(variant) for variant in variants}
     rows = [row for variant in variants for row in _rows(variant, attempts[variant.name])]
@@ -102,7 +102,7 @@ def _compared(
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
-    """Return the counted attempts of all seeds, by suite and for all suites together."""
+    """Return suite, or `ALL` -> attempts of all seeds, without those that chose a checkpoint."""
     by_suite: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
@@ -161,7 +161,7 @@ def _training(variant: AblationRuns) -> dict[str, Any]:
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the step of the best validation, the earliest of equals; ungraded counts as wrong."""
+    """Return the step of the best validation, the earliest if equal; ungraded counts as wrong."""
     validations = [(line["validation"], line["step"]) for line in lines if "validation" in line]
     judged = [
         (validation["correct"] * (1 - (validation.get("masked") or 0.0)), -step)

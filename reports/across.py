@@ -1,4 +1,4 @@
-"""Rows over all suites, if there are two: one per system, label, pool and price book."""
+"""Means over all suites, if there are two or more: per system, label, pool and price book."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -39,33 +39,33 @@ SAID = (
 
 @dataclass(frozen=True, slots=True)
 class AcrossRow:
-    """One system over all suites of its label, pool, seed, prompt and price book."""
+    """One system's means over all suites with the same label, pool, seed, prompt and prices."""
 
     system: str
     args: str
-    """Set only if a suite has this system twice; else empty."""
+    """The system's arguments; empty unless a suite has this system twice."""
     rows: tuple[TableRow, ...]
-    """The rows that it combines, one for each suite that it ran on."""
+    """The rows from which the means are taken, one for each suite that the system ran on."""
     missing: tuple[str, ...]
-    """Suites of other systems that it lacks, has no grade on, or has two rows for."""
+    """Suites of the group on which this system has no row, no accuracy, or two rows."""
     accuracy: float | None
-    """Mean of the suites' accuracies; None if one is missing. Its 95 % interval follows."""
+    """Mean of the suites' accuracies; None if one is missing. The next two: its 95 % interval."""
     ci_low: float | None
     ci_high: float | None
     n_questions: int
     n_graded: int
-    """(question, epoch) pairs."""
+    """Number of graded (question, epoch) pairs."""
     usd_total: Decimal | None
     """Would-be dollars of all graded pairs, at list price."""
     usd_per_query: Decimal | None
     """Mean of the suites' dollars per query, each of equal weight as in the accuracy."""
     tokens_in: float | None
-    """This and the next are means of the same kind."""
+    """Mean of the suites' input tokens per query; `tokens_out`: of their output tokens."""
     tokens_out: float | None
 
     @property
     def name(self) -> str:
-        """The system, starred if it looks at targets or was chosen in hindsight."""
+        """The system's name, with `*` if it saw the right answers or was chosen in hindsight."""
         late = any(row.uses_targets or not row.reference_allowed for row in self.rows)
         return f"{self.system}*" if late else self.system
 
@@ -132,12 +132,12 @@ def _usd(system_run: SystemRun) -> Decimal | None:
 
 
 def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
-    """Return the 95 % interval of a mean of independent accuracies from theirs: (it, low, high).
+    """Return the 95 % interval of the mean of independent suites, each (accuracy, low, high).
 
-    The usual sum of squared standard errors over k squared, with distances to the ends of Wilson's
-    intervals instead (MOVER: Zou and Donner 2008, Statistics in Medicine 27(10)): a suite with an
-    accuracy of 1 has a standard error of 0, but is not known without error. The suites' own
-    intervals combine the epochs of a question, so this one does, too.
+    The usual formula for a mean's variance, but with the distances to the ends of Wilson intervals
+    for standard errors (MOVER: Zou and Donner 2008, Statistics in Medicine 27(10)): at an accuracy
+    of 1 the standard error would be 0, although the accuracy is not known exactly. The suites' own
+    intervals combine the epochs of a question, so this interval does, too.
     """
     mean = fmean(accuracy for accuracy, _, _ in suites)
     below = sum((accuracy - low) ** 2 for accuracy, low, _ in suites) ** 0.5 / len(suites)
@@ -194,7 +194,7 @@ def across_tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]
 
 
 def group_title(row: AcrossRow) -> str:
-    """Return the shared facts of one table's rows, e.g. `rehearsal, pool rehearsal (c95a)`."""
+    """Return what one table's rows share, as its title: `rehearsal, pool rehearsal (c95a), ...`."""
     top = row.first
     split = "" if top.split == "eval" else f"{top.split} split, "
     book = pinned_name(top.price_book, top.price_book_sha256)

@@ -25,28 +25,28 @@ from podium.reports.stats import TIE, Bounds
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """One fact that differs between the two runs."""
+    """One property that differs between the two runs, such as the pool or a version."""
 
     name: str
     here: str
     against: str
     systems: tuple[str, ...]
-    """The systems of both runs that it concerns, e.g. `aime25 moa-lite`."""
+    """The systems, in both runs, that have this change, e.g. `aime25 moa-lite`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostChange:
-    """Would-be US dollars a query, on questions whose every call has a price in both runs."""
+    """Mean US dollars per query at list price, on questions that are fully priced in both runs."""
 
     n: int
     here: Decimal
     against: Decimal
     interval: Bounds | None
-    """Of the change, paired; None without spread."""
+    """Interval of the mean change, paired by question; None if it cannot be estimated."""
 
     @property
     def change(self) -> Decimal:
-        """Dollars a query that this run costs more."""
+        """Dollars per query of `here` minus those of `against`."""
         return self.here - self.against
 
 
@@ -61,14 +61,14 @@ class ChangedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SystemDifference:
-    """One system in two runs, on the questions that both graded it on."""
+    """One system in two runs, compared on the questions that are graded in both."""
 
     suite: str
     split: str
     system: str
     args: str
     difference: Difference
-    """This run less the other: `n_better` are won, `n_worse` are lost; p is adjusted (Holm)."""
+    """`here` minus `against`; `n_better` questions are won, `n_worse` lost; p is Holm-adjusted."""
     unpaired: int
     """Questions that were graded in one of the runs only."""
     cost: CostChange | None
@@ -100,7 +100,7 @@ class RunDifference:
 
 
 def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
-    """Compare the logs below some directories with those below another."""
+    """Compare the logs below `here` with those below `against`; UserError if they share a log."""
     here_runs, against_runs = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
     if both := _logs(here_runs) & _logs(against_runs):
         raise UserError(f"{min(both)} is on both sides of --against. Name two different runs.")
@@ -110,7 +110,7 @@ def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
 def compare_runs(
     here: Sequence[SystemRun], against: Sequence[SystemRun], names: tuple[str, str]
 ) -> RunDifference:
-    """Compare each system of two runs with itself; UserError if the runs have nothing in common."""
+    """Compare each system with the same one of the other run; UserError if none is comparable."""
     if not {run.facts.suite for run in here} & {run.facts.suite for run in against}:
         sat = (", ".join(sorted({run.facts.suite for run in runs})) for runs in (here, against))
         raise UserError("No suite is in both runs: {} here, {} there.".format(*sat))
@@ -147,7 +147,7 @@ Matched = tuple[SystemRun, SystemRun]
 
 
 def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Matched]:
-    """Pair each system with itself; of several of one name, with the one that shares most facts."""
+    """Pair each system with the same system of the other run; of several, the most similar."""
     candidates, pairs = list(against), list[Matched]()
     for run in sorted(here, key=lambda run: (_named(run), _arguments(run))):
         if match := counterpart(run, candidates):
@@ -157,7 +157,7 @@ def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Ma
 
 
 def counterpart(system_run: SystemRun, runs: Sequence[SystemRun]) -> SystemRun | None:
-    """Return the same system in another run, of several the most similar; None if it has none."""
+    """Return the same system's evaluation in `runs`, the most similar; None if there is none."""
     same = [candidate for candidate in runs if _sat(candidate) == _sat(system_run)]
     return max(same, key=lambda candidate: _shared(system_run, candidate), default=None)
 
@@ -226,7 +226,7 @@ UNSTATED = "not stated"
 
 
 def _facts_of(system_run: SystemRun) -> Mapping[str, str]:
-    """Return the facts in which two runs of a system may differ, by name."""
+    """Return name -> value of the properties in which two runs of a system may differ."""
     facts = system_run.facts
     podium, inspect = _versions(system_run.paths[0])
     return {
@@ -268,7 +268,7 @@ def _versions(log: Path) -> tuple[str, str]:
 
 
 def _changes(pairs: Sequence[Matched]) -> tuple[RunChange, ...]:
-    """Return each change once, with all systems that it concerns, in the order of the facts."""
+    """Return each change once, with all systems that have it, in the order of `_facts_of`."""
     by_change: dict[tuple[str, str, str], list[str]] = {}
     facts = [(_named(here), _facts_of(here), _facts_of(against)) for here, against in pairs]
     for name in _facts_of(pairs[0][0]) if pairs else ():
@@ -299,7 +299,7 @@ LEFT_OUT = ("other run", "tied", label("usd_per_query"), label("ci_low"))
 
 
 def write_against(dirs: Sequence[Path], against: Path, out: Path) -> tuple[str, tuple[Path, ...]]:
-    """Compare two runs into `out`; return the tables for a terminal, and the files."""
+    """Write the comparison of two runs into `out`; return its text for a terminal, and files."""
     render.refuse_foreign(out, {FILE: f'"{SCHEMA}"'})
     runs = difference_of_runs(dirs, against)
     data = json.dumps({"schema": SCHEMA, **asdict(runs)}, indent=1, default=plain)
@@ -348,7 +348,7 @@ def _relative(cost: CostChange | None) -> str:
 
 
 def _moved(runs: RunDifference) -> list[str]:
-    """Return the first questions whose verdict changed, a sentence for each system."""
+    """Return sentences on the first `NAMED` questions whose verdict changed, one per system."""
     sentences, room = list[str](), NAMED
     for system in runs.systems:
         moved = [f"{q.question} {'won' if q.here > q.against else 'lost'}" for q in system.changed]

@@ -1,4 +1,4 @@
-"""Shards as SLURM jobs, by submitit; its local executor if the partition is `local`."""
+"""Starts shards as SLURM jobs with submitit; as local processes if the partition is `local`."""
 
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ def refuse_no_slurm(partition: str | None) -> None:
 
 
 def slurm_answers() -> bool:
-    """Say whether this machine can submit jobs to a SLURM whose controller is up."""
+    """Return whether this machine has `sbatch` and SLURM's controller answers."""
     command = ["sinfo", "-h"]
     return bool(
         shutil.which("sbatch") and not subprocess.run(command, capture_output=True).returncode
@@ -41,7 +41,7 @@ class SlurmLauncher:
     """Jobs of one core each that share the run's directory; a lost job is submitted again."""
 
     def __init__(self, folder: Path, partition: str | None) -> None:
-        """Take the folder of submitit's scripts and logs, shared by all nodes, and a partition."""
+        """Use a partition, and a folder, shared by all nodes, for submitit's scripts and logs."""
         refuse_no_slurm(partition)
         self._cluster = cluster = HERE if partition == HERE else "slurm"
         self._executor: Any = import_module("submitit").AutoExecutor(folder, cluster=cluster)
@@ -53,9 +53,9 @@ class SlurmLauncher:
         self._looked = 0.0
 
     def launch(self, folder: Path) -> None:
-        """Submit a shard."""
-        # An idle pipe as stdin: the shard ends with its job, however that ends. The submitted
-        # function is of the standard library, so that a node loads no other `harness`.
+        """Submit a job that runs the shard of `folder`."""
+        # The shard ends when its stdin, an idle pipe, is closed: with the job, however that ends.
+        # The submitted function is of the standard library, so that nodes import no other podium.
         command = [sys.executable, "-m", "podium", "shard", str(folder.absolute()), "--attached"]
         self._gone[folder] = 0
         self._running[folder] = self._executor.submit(
@@ -71,7 +71,7 @@ class SlurmLauncher:
         return {folder: _status(folder, self._running.pop(folder)) for folder in over}
 
     def _look(self) -> None:
-        """Count consecutive checks without a job in the queue: a node's files may arrive later."""
+        """Count consecutive checks that find a job not queued: its result may arrive later."""
         if not self._running or time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
@@ -82,7 +82,7 @@ class SlurmLauncher:
     def _queued(self) -> set[str]:
         if self._cluster == HERE:
             return {job.job_id for job in self._running.values() if not job.done()}
-        # submitit itself queries the accounting, which not every cluster has.
+        # submitit would query SLURM's accounting (sacct), which not every cluster has.
         queue = subprocess.run(
             ["squeue", "--me", "-h", "-o", "%i"], stdout=subprocess.PIPE, check=False
         )

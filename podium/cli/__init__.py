@@ -1,8 +1,8 @@
 """The command line, the only package that knows all parts of podium; no package imports it.
 
-Commands (commands.py) only compose: they pass suites, systems, pools and boxes to one another and
-print. This file is tiny because Ctrl-C may come while the rest is imported: until a command begins,
-it ends the process with one line, since nothing has to be finished.
+Commands (commands.py) only pass suites, systems, pools and sandboxes to other packages, and print.
+This file is tiny because Ctrl-C may come while the rest is imported: until a command begins, Ctrl-C
+ends the process with one line, since no work is under way.
 """
 
 import os
@@ -18,7 +18,7 @@ BROKEN_OFF = 130  # the exit code that shells expect after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 2 after one sentence if the user can fix something."""
+    """Run one command; return its exit code, 2 after an error message that says what to fix."""
     with ended_at_once():
         commands = import_module("podium.cli.commands")
         args = commands.build_parser().parse_args(argv)

@@ -1,4 +1,4 @@
-"""Arguments of commands: a parser with one-sentence errors, readers of values, examples."""
+"""Arguments of commands: a parser with one-sentence errors, converters of values, examples."""
 
 import argparse
 import errno
@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
     near = ""  # a suggestion for a typo
     later: Callable[[], None] | None = None  # adds arguments that are looked up only if needed
     lists = False  # accepts `--json` without PATH before a name: `suites --json math500`
-    takes_file = False  # of arguments; if set, `typed` holds the names of those that were typed
+    takes_file = False  # has a run file; `typed` then has the names of typed arguments
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Refuse abbreviated options: a typo would start a run."""
@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """`--version`: the only option that reads the installed version."""
+    """`--version`; the installed version is looked up only for this option."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print the version and exit."""
@@ -84,14 +84,14 @@ class Version(argparse.Action):
 
 
 class Arguments:
-    """Adds a command's arguments, in a line or two each."""
+    """Adds arguments to a command's parser; each method call adds one or a few."""
 
     def __init__(self, parser: Any) -> None:
-        """Take a parser, or a group of one."""
+        """Add to `parser`, an argparse parser or an argument group."""
         self.parser = parser
 
     def __call__(self, name: str, text: str, read: Reader | None = None, **options: Any) -> None:
-        """Add `--option METAVAR` or `argument METAVAR` with its help and its reader.
+        """Add `--option METAVAR` or `argument METAVAR` with its help; `read` converts its value.
 
         `--option one|other` has these choices; the first is the default if none is given.
         """
@@ -113,16 +113,16 @@ class Arguments:
         self(name, text, read, action="append", default=[])
 
     def later(self, add: Callable[[], None]) -> None:
-        """Let `add` add the rest if this command is the one that was typed."""
+        """Call `add`, which adds further arguments, only if this command is parsed."""
         self.parser.later = add
 
     def run_file(self) -> None:
-        """Add the file of a whole run; arguments override it."""
+        """Add FILE, a TOML file of a whole run; other arguments override its values."""
         self.parser.takes_file = True
         self("file FILE", "TOML file of the whole run; options override it", Path, nargs="?")
 
     def gate(self) -> None:
-        """Add the gate of a report, and its output files."""
+        """Add `--gate`, a file of rules that the report must meet, and its output options."""
         self(
             "--gate FILE",
             "check the run by rules in a file; exit 0: holds, 1: fails, 3: open",
@@ -134,32 +134,32 @@ class Arguments:
         self("--page URL", "URL of the published pages, for links in --comment")
 
     def listing(self) -> None:
-        """Add the arguments of every command that lists something."""
+        """Add `--json`, which every command that lists something has."""
         self.parser.lists = True
         self.json("the same facts")
 
     def json(self, facts: str) -> None:
-        """Add `--json`, with which `say_or_write` prints or writes the facts."""
+        """Add `--json`, which prints or writes JSON; `facts` names its content in the help."""
         text = f"print {facts} as JSON instead; with PATH (.json), also write it there"
         self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 
     def actions(self, metavar: str = "ACTION") -> "Callable[[str, str], Arguments]":
-        """Return a function that makes the arguments of an action from its name and its help."""
+        """Return a function (name, help) that adds a subcommand and returns its arguments."""
         subparsers = self.parser.add_subparsers(dest="action", metavar=metavar, required=True)
         return lambda name, text: Arguments(subparsers.add_parser(name, help=text))
 
 
 HERE = "-"
-"""Instead of a path: standard output."""
+"""Value of a path option that means standard output."""
 
 
 def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print a list that fits the terminal, or print or write its facts as `--json` requests."""
+    """Print `text` fitted to the terminal; `--json` prints, or also writes, `facts` as JSON."""
     say_facts(args, facts, fitted_text(text))
 
 
 def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print a text unchanged; `--json PATH` also writes facts, `--json` alone prints only them."""
+    """Print `text` unchanged; `--json PATH` also writes `facts`, `--json` prints `facts` only."""
     if args.json and args.json != Path(HERE):
         refuse_unwritable_file(args.json, "--json")
         if args.json.exists():
@@ -180,7 +180,7 @@ def say_or_write(target: Path | None, text: str, content: Callable[[], bytes]) -
 
 def path(text: str) -> Path:
     """Return a path; refuse impossible file names, and loops of symbolic links."""
-    # For these most calls raise an OSError, others a RuntimeError or a ValueError.
+    # On such a path, most calls raise an OSError, others a RuntimeError or a ValueError.
     try:
         Path(text).stat()
     except OSError as error:
@@ -215,7 +215,7 @@ share = within(0, 1, "between 0 and 1")
 
 
 def percentage_points(text: str) -> float:
-    """Return percentage points as a share of 1."""
+    """Return percentage points as a fraction: `5` as 0.05."""
     value = float(text) / 100
     if not 0 < value <= 1:
         raise ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
@@ -302,7 +302,7 @@ renamed = pair("OURS=THEIRS")
 
 
 def numbered(form: str) -> Callable[[str], tuple[str, int]]:
-    """Return what reads a name and a whole number above 0, as in `form`: PROVIDER=N."""
+    """Return a reader of a name and a whole number above 0 in a form such as PROVIDER=N."""
 
     def both(text: str) -> tuple[str, int]:
         name, digits = pair(form)(text)
@@ -324,7 +324,7 @@ def argument(text: str) -> tuple[str, Any]:
 
 
 def option(text: str) -> tuple[str, str, Any]:
-    """Return a system (or ""), its option and the value, read as Inspect's `-S` reads it."""
+    """Return (system or "", option's name, value); the value is parsed as by Inspect's `-S`."""
     from inspect_ai._util.config import parse_cli_args  # slow; help does not need it
 
     names, _, raw = text.partition("=")
@@ -335,7 +335,7 @@ def option(text: str) -> tuple[str, str, Any]:
         value = parse_cli_args([f"value={raw}"])["value"]
         # A value that experiment.json cannot hold would change when the run is resumed.
         return system, name, json.loads(json.dumps(value, allow_nan=False, default=str))
-    except Exception:  # YAML has many exceptions
+    except Exception:  # YAML raises many types
         raise ArgumentTypeError(f"{raw[:80]!r} cannot be read as YAML or a,b,c") from None
 
 
@@ -346,7 +346,7 @@ def launch(text: str) -> tuple[str, str]:
 
 
 def taken(record: Any, args: argparse.Namespace, **values: Any) -> Any:
-    """Return a record, each field from the argument of the same name, if there is one."""
+    """Return the dataclass `record` with fields from arguments of the same names and `values`."""
     shared = {field.name for field in fields(record)} & vars(args).keys()
     return record(**{name: getattr(args, name) for name in shared} | values)
 
@@ -411,7 +411,7 @@ def add_examples(podium: argparse.ArgumentParser) -> None:
 
 
 def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield a parser, and those of its commands and of their actions."""
+    """Yield a parser, the parsers of its commands, and those of their subcommands."""
     yield parser
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse lists them here
         choices: Any = action.choices

@@ -45,14 +45,14 @@ from podium.harness.text import say
 Command = Callable[[argparse.Namespace], int]  # runs one command and returns its exit code
 REFERENCE = "system that all others are compared with (best-single, else the first single worker)"
 SLOW = ("podium.harness.run.run", "podium._registry")
-"""Modules that `run` and `demo` import before they begin, so that Ctrl-C interrupts no run."""
+"""Slow modules, imported before a run begins, so that Ctrl-C in an import interrupts no run."""
 
 
 def load(name: str) -> Command:
-    """Return the function of a command, with its modules imported; without a command, help."""
+    """Return the function that runs a command, its modules imported; no command: prints help."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
-    # Help does not need this import; garbage collection takes a seventh of the others' time.
+    # Not needed for help. Garbage collection would take a seventh of the time of the imports.
     from podium.harness.parallel import without_collector
 
     with without_collector():
@@ -62,7 +62,7 @@ def load(name: str) -> Command:
 
 
 def carry_out(command: Command, args: argparse.Namespace) -> int:
-    """Run a command; its exceptions become a sentence and an exit code."""
+    """Run a command and return its exit code; print its exceptions as one sentence."""
     try:
         return command(args)
     except PodiumError as error:
@@ -81,7 +81,7 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
 
 
 def _remedy(place: object, args: argparse.Namespace) -> str:
-    """Return a hint which argument to change, if one names the place of an error."""
+    """Return a hint to change the path argument that caused an error at `place`, if any."""
     here = Path(str(place))
     for name, value in vars(args).items():
         if isinstance(value, Path) and (here.is_relative_to(value) or value.is_relative_to(here)):

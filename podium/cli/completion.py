@@ -23,7 +23,7 @@ autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-a
 conductor-untrained conductor-served conductor-smollm conductor-prompted conductor-recursive
 conductor-best-single conductor-profiled conductor-profiled-untrained conductor-profiled-shuffled
 """
-"""Maintained by hand: importing the systems takes seconds, too long for a shell's start."""
+"""All system names, kept by hand: to import the systems takes too long for a shell's start."""
 
 
 def completion_command(args: argparse.Namespace) -> int:
@@ -42,7 +42,7 @@ def completion_command(args: argparse.Namespace) -> int:
 
 
 def known_names() -> dict[str, list[str]]:
-    """Return the values of an argument, by its name or by `COMMAND NAME`."""
+    """Return argument's name, or `COMMAND NAME` -> the values that the shell completes."""
     suites = [*read_toml(HOME / "suites" / "cards.toml")]
     systems = [*SYSTEMS.split(), *GROUPS.split()]
     pools, books = (_stems(HOME / "harness" / folder) for folder in ("pools", "prices"))

@@ -20,7 +20,7 @@ from podium.harness.text import pluralise, say
 
 CENT = Decimal("0.01")
 EPOCHS = 8
-"""Epochs whose price is also shown if a run has fewer."""
+"""Number of epochs whose cost is also shown if a run has fewer epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Maximum:
     calls: int
 
     def covers(self, maximum: "Maximum") -> bool:
-        """Say whether agreement to this maximum includes the other."""
+        """Return whether a user who agreed to this maximum also agreed to `maximum`."""
         if self.usd is None:
             return maximum.calls <= self.calls
         return maximum.usd is not None and maximum.usd <= self.usd
@@ -72,7 +72,7 @@ def agree(
 
 
 def terminal_agrees(refusal: str, question: str) -> bool:
-    """Ask at the terminal; UserError with the refusal if there is none."""
+    """Ask a yes/no question; UserError with the text `refusal` if there is no terminal."""
     if not sys.stdin.isatty():
         raise UserError(refusal)
     say(f"{question} [y/N] ", file=sys.stderr, end="", flush=True)
@@ -81,7 +81,7 @@ def terminal_agrees(refusal: str, question: str) -> bool:
 
 def _agreed(record: Path, about: str) -> Iterator[Maximum]:
     for line in read_limited(record, MIB).splitlines() if record.is_file() else ():
-        with suppress(ValueError, ArithmeticError, TypeError, KeyError):  # is no consent
+        with suppress(ValueError, ArithmeticError, TypeError, KeyError):  # no valid consent
             row = json.loads(line)
             usd = None if row["usd"] is None else Decimal(row["usd"])
             if row["about"] == about:
@@ -89,7 +89,7 @@ def _agreed(record: Path, about: str) -> Iterator[Maximum]:
 
 
 def agree_to_run(job: Any, estimate: Any, *, yes: bool) -> None:
-    """Ask the user to agree to a live run with this estimate."""
+    """Ask the user to agree to the cost of a live run, as estimated before it."""
     from podium.harness.task_suite import TaskSuite
 
     usd = None if estimate.most.usd is None else estimate.most.usd + estimate.already
@@ -107,7 +107,7 @@ def agree_to_run(job: Any, estimate: Any, *, yes: bool) -> None:
 
 
 def _shows(job: Any, estimate: Any, suite: Any) -> str:
-    """Return the smallest difference that a suite's questions can show, and more epochs' price."""
+    """Return a line: a suite's smallest detectable difference, and the cost of `EPOCHS` epochs."""
     from podium.reports.power import smallest_difference
 
     count, epochs = len(job.questions(suite)), job.experiment.epochs[suite.name]
@@ -121,7 +121,7 @@ def _shows(job: Any, estimate: Any, suite: Any) -> str:
 
 
 def _usd_for_epochs(estimate: Any, suite: str, questions: int) -> Decimal | None:
-    """Return a suite's maximum cost with `EPOCHS` epochs; choosing and learning happen once."""
+    """Return a suite's maximum cost with `EPOCHS` epochs; calls for training count once."""
     from podium.harness.run.estimate import CHOOSING, TRAINING
 
     total = Decimal(0)
@@ -134,7 +134,7 @@ def _usd_for_epochs(estimate: Any, suite: str, questions: int) -> Decimal | None
 
 
 def agree_to_training(subject: str, jobs: Sequence[Any], folder: Path, *, yes: bool) -> None:
-    """Ask the user to agree to trainings; those on rehearsed or recorded workers are free."""
+    """Ask the user to agree to trainings; with simulated or recorded workers they are free."""
     from podium.conductor.training.training_estimate import plan_totals
     from podium.harness.run.forecast import NO_CALLS
 
@@ -151,7 +151,7 @@ def agree_to_training(subject: str, jobs: Sequence[Any], folder: Path, *, yes: b
 
 
 def agree_to_serving(args: Any) -> None:
-    """Ask the user to agree to a server without a dollar limit that other machines reach."""
+    """Ask the user to agree if other machines reach the server and it has no dollar limit."""
     from podium.harness.listener import is_loopback
     from podium.harness.pool_config import read_pool
 
@@ -164,7 +164,7 @@ def agree_to_serving(args: Any) -> None:
 
 
 def _bill(cost: Any, likely: Any) -> str:
-    """Return two `CallTotals` in words: the maximum, and the expected."""
+    """Return two `CallTotals` in words: the maximum, and the expected cost."""
     bound = "no maximum cost" if cost.usd is None else f"at most {_usd(cost.usd)}"
     expected = "unknown" if likely.usd is None else _usd(likely.usd)
     return f"up to {pluralise(int(cost.calls), 'call')}: {bound}, likely {expected}"

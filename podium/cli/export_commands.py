@@ -16,7 +16,7 @@ Carry = Callable[[argparse.Namespace], int]
 
 
 def declare_kinds(add: Arguments) -> None:
-    """Add every kind with its arguments."""
+    """Add each export format (kind) as a subcommand with its arguments."""
     action = add.actions("KIND")
     for name, (declare, _) in KINDS.items():
         declare(action(name, declare.__doc__ or name))
@@ -31,7 +31,7 @@ def declare_kinds(add: Arguments) -> None:
 
 
 def export_command(args: argparse.Namespace) -> int:
-    """Write one kind of files; return its exit code."""
+    """Write runs in one export format; return the exit code."""
     if args.action in KINDS:
         return KINDS[args.action][1](args)
     if args.out.exists():
@@ -49,7 +49,7 @@ def of_runs(add: Arguments) -> None:
 
 
 def into_folder(add: Arguments) -> None:
-    """Add the folder to write."""
+    """Add `--out`, the folder to write."""
     add("--out DIR", "folder to write; it must not exist yet", Path, required=True)
 
 
@@ -59,7 +59,7 @@ def eee(add: Arguments) -> None:
 
 
 def write_eee(args: argparse.Namespace) -> int:
-    """Write records for that archive; return 0."""
+    """Write records for Every Eval Ever; return 0."""
     from podium.reports import eee
 
     paths = eee.write_eee(args.dirs, args.out)
@@ -126,7 +126,7 @@ def routerarena(add: Arguments) -> None:
 
 
 def write_routerarena(args: argparse.Namespace) -> int:
-    """Write files for that board; return 0."""
+    """Write files for RouterArena; return 0."""
     from podium.reports import routerarena
 
     for line in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
@@ -147,7 +147,7 @@ def verifiers(add: Arguments) -> None:
 
 
 def write_verifiers(args: argparse.Namespace) -> int:
-    """Write a package; return 0."""
+    """Write a taskset package for Verifiers; return 0."""
     from podium.cli.list_commands import suite_versions
     from podium.harness.rewards.taskset import USUAL, write_taskset
 
@@ -163,7 +163,7 @@ def site(add: Arguments) -> None:
 
 
 def write_site(args: argparse.Namespace) -> int:
-    """Write the board; return 0."""
+    """Write the leaderboard and its pages; return 0."""
     from podium.cli.list_commands import suite_versions
     from podium.reports.site import write_board
 

@@ -70,7 +70,7 @@ def run(
 
     Besides names, pass your own suites as objects and systems as cards, or either as
     `FILE.py@NAME`. Raises UserError, before any call, if something cannot run, or if workers are
-    live without `max_usd` or `yes`, which agrees to any cost.
+    live (cost money) and neither `max_usd` nor `yes` is set; `yes` agrees to any cost.
     """
     if not yes and not options.get("max_usd") and read_pool(pool).label == "live":
         raise UserError(

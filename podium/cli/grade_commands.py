@@ -69,7 +69,7 @@ def regrade_command(args: argparse.Namespace) -> int:
 
 
 def refuse_box(args: argparse.Namespace) -> None:
-    """Raise UserError for a box that does not exist, or that would not be used."""
+    """Raise UserError if the sandbox of --box does not exist or would not be used."""
     if args.box and not args.regrade:
         raise UserError("--box needs --regrade, which runs programs there. Add --regrade.")
     if args.box:
@@ -77,7 +77,7 @@ def refuse_box(args: argparse.Namespace) -> None:
 
 
 def regraded(args: argparse.Namespace) -> list[Remade]:
-    """Regrade a directory; programs only if a box is named."""
+    """Grade a directory's logs again; suites that run programs only if --box names a sandbox."""
     catalogue = whole_catalogue()
     with box_for_logs(args.dir, args.box, catalogue) if args.box else nullcontext() as box:
         return [*remade_dir(args.dir, catalogue.suites, box)]

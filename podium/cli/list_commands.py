@@ -46,7 +46,7 @@ def whole_catalogue() -> Any:
     )
 
 
-ROOMS = ("podium", "baselines", "conductor")  # prefixes of our solvers; the last two before 0.2
+ROOMS = ("podium", "baselines", "conductor")  # prefixes of podium's solvers; last two: before 0.2
 
 
 def registered_solver(name: str) -> Callable[..., Any]:
@@ -64,7 +64,7 @@ def registered_solver(name: str) -> Callable[..., Any]:
 
 
 def draw_pools(count: int) -> Any:
-    """Return a pool of `count` pools of practice workers, drawn for training."""
+    """Return one pool of `count` randomly drawn pools of practice workers, for training."""
     from podium.suites.practice.workers.drawing import draw_many
 
     return draw_many(count)
@@ -78,9 +78,9 @@ def suite_versions() -> dict[str, str]:
 
 
 def boxes() -> Any:
-    """Return how sandboxes are opened; a SandboxError there is a UserError, for the user to fix.
+    """Return functions that open and check sandboxes; they raise UserError for a SandboxError.
 
-    It is an error only here: later, a SandboxError leaves a reply ungraded.
+    After the opening, a SandboxError is no error of the run: it leaves a reply ungraded.
     """
     from podium import sandbox
     from podium.harness.boxes import Boxes
@@ -109,7 +109,7 @@ def boxes() -> Any:
 
 
 def controls() -> Any:
-    """Return the controls that need several packages."""
+    """Return functions from several packages that a run needs and the harness cannot import."""
     from podium.baselines.oracle import make_plans
     from podium.baselines.single import choose
     from podium.harness.run.evaluate import Controls
@@ -140,7 +140,7 @@ def suites_command(args: argparse.Namespace) -> int:
 
 
 def _cutoffs(args: argparse.Namespace) -> Mapping[str, str]:
-    """Return the knowledge cutoff of each worker of `--pool`; none without it."""
+    """Return worker -> knowledge cutoff for the pool of `--pool`; empty without the option."""
     from podium.harness.pool_config import read_pool
 
     if args.pool and not args.name:
@@ -204,7 +204,7 @@ def workers_command(args: argparse.Namespace) -> int:
 
 
 def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
-    """Return the profile of a pool's workers in a run, and the same as a text."""
+    """Return a pool's profile, the workers' results on a run's train questions; also as text."""
     from podium.harness.profiles import measured_in, read_profile
     from podium.reports.profile_table import kinds_text, profile_text
 
@@ -215,7 +215,7 @@ def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
 
 
 def sandbox_command(args: argparse.Namespace) -> int:
-    """Run an action on images; return its exit code."""
+    """Build, check or remove sandbox images; return the exit code."""
     from podium.sandbox import SandboxError, images
 
     try:
@@ -239,7 +239,7 @@ OURS = "podium"
 
 
 class InstalledParts(Mapping[str, Any]):
-    """Parts of one group by name; a package is imported when its part is first used."""
+    """Suites, systems or exporters of installed packages, by name; imported on first use."""
 
     def __init__(self, group: Group) -> None:
         """Read nothing yet: searching all installed packages takes some 30 ms."""
@@ -257,11 +257,11 @@ class InstalledParts(Mapping[str, Any]):
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        """Say whether a package offers a part of this name, loadable or not."""
+        """Return whether an installed package offers a part of this name; does not import it."""
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        """Yield names; nothing is imported."""
+        """Yield the names of the parts; imports nothing."""
         return iter(self._entries)
 
     def __len__(self) -> int:
@@ -282,7 +282,7 @@ class InstalledParts(Mapping[str, Any]):
         offers = f"{self.package(entry.name)} offers the {noun} {entry.name!r}"
         try:
             plugin = entry.load()
-        except Exception as error:  # it is third-party code
+        except Exception as error:  # third-party code may raise anything
             raise UserError(
                 f"{offers}, which cannot be loaded ({type(error).__name__}: {error}). "
                 "Repair or uninstall that package."

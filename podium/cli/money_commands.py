@@ -233,7 +233,7 @@ def _models(args: argparse.Namespace) -> list[str]:
     if not args.pool:
         specs = [spec for spec in specs if spec.label == "live"]
     slots = [slot for spec in specs for slot in spec.slots if isinstance(slot.price, str)]
-    if not args.pool:  # products are priced on their maker's page: those entries are by hand
+    if not args.pool:  # products such as fugu are priced by hand, from their maker's page
         slots = [slot for slot in slots if not slot.not_auditable and slot.provider != "fugu"]
     return sorted({slot.price_ref for slot in slots})
 
@@ -291,7 +291,7 @@ def _predictions(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace) -> None:
-    """Raise UserError for options without effect, or an output file that is not an audit."""
+    """Raise UserError if an option would have no effect or an output file is not an audit."""
     from podium.cli.grade_commands import refuse_box
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
@@ -341,7 +341,7 @@ def _query(args: argparse.Namespace) -> int:
 
 
 def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconciliation]]":
-    """Compare the ledger with each invoice: yield I10's check, and the comparison."""
+    """Yield, for each invoice, the check of invariant I10 and the comparison with the ledger."""
     from podium.harness.ledger.join import rows_of
     from podium.harness.ledger.runs import system_runs_below
     from podium.reports.audit import AuditFault, InvariantCheck

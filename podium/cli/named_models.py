@@ -1,4 +1,4 @@
-"""`--model podium/SYSTEM` of Inspect's own command: a system by name, its pool by `-M`."""
+"""`inspect eval --model podium/SYSTEM -M pool=POOL`: a system by its name, as a model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A pool file for the user's models: `podium pool new` writes it, and doctor drills it."""
+"""`podium pool new`: writes a pool file of the user's models, and sends each a test question."""
 
 import argparse
 import re
@@ -75,7 +75,7 @@ def pool_command(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace, spec: Any) -> int:
-    """Run doctor on the file, with a drill if any model can be called."""
+    """Run `podium doctor` on the file; with test questions (a drill) if a model can be called."""
     from podium.cli.run_commands import doctor_command
     from podium.harness.run.drill import fit_for_drill
 
@@ -90,7 +90,7 @@ def _checked(args: argparse.Namespace, spec: Any) -> int:
 
 
 def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
-    """Return the workers and the conductor from flags; UserError for the first mistake."""
+    """Return the workers and the conductor from options; UserError for the first mistake."""
     if not (args.no_drill or args.yes or sys.stdin.isatty()):
         refusal = "A drill costs money, and there is no terminal to ask"
         raise UserError(f"{refusal}. Add --yes, or --no-drill.")
@@ -112,7 +112,7 @@ def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
 
 
 def _by_worker(option: str, values: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return an option's value by worker: a value for all, or `NAME=VALUE` for one."""
+    """Return worker -> value of an option, given as VALUE for all or NAME=VALUE for one."""
     every, single = dict[str, str](), dict[str, str]()
     for value in values:
         name, equals, setting = value.partition("=")
@@ -124,7 +124,7 @@ def _by_worker(option: str, values: Sequence[str], names: Iterable[str]) -> dict
 
 
 def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
-    """Ask at the terminal for workers and conductor; repeat a question after a wrong answer."""
+    """Ask at the terminal for workers and conductor; repeat a question after an invalid answer."""
     if args.base_url or args.key_variable or args.price or not sys.stdin.isatty():
         raise UserError(FLAGS)
     workers, place, variable, again = dict[str, str](), "openai", "", "y"
@@ -146,7 +146,7 @@ def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
 
 
 def _answer(question: str, default: str, read: Callable[[str], str]) -> str:
-    """Ask at the terminal until the answer can be read; an empty one is the default."""
+    """Ask at the terminal until the answer is valid; an empty answer means the default."""
     while True:
         suffix = f" [{default}]" if default else ""
         say(f"{question}{suffix}: ", file=sys.stderr, end="", flush=True)
@@ -233,7 +233,7 @@ def _price(text: str) -> str:
     rates = [rate.strip() for rate in text.split(",")]
     try:
         price = price_from("it", dict(zip(RATES[: len(rates)], rates, strict=True)), "")
-    except ValueError:  # a BadEntry, too
+    except ValueError:  # BadEntry is one
         raise UserError(f"{text[:40]!r} is not a price. Give {DOLLARS}.") from None
     return _price_line(price, "Price as given to `podium pool new`")
 

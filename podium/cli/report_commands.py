@@ -13,7 +13,7 @@ from podium.harness.text import fitted_text, say
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0, or the exit code of its gate."""
+    """Write a report of logs, and print it; return 0, or the exit code of --gate."""
     from podium.cli.gate_option import GateOption
     from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions
@@ -49,7 +49,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: Any) -> Any:
-    """Return the comparison with another run for a site; without a site, write and print it."""
+    """With --site, return the comparison with the run of --against; else write and print it."""
     from podium.reports.against import difference_of_runs, write_against
     from podium.reports.report import report_of
     from podium.reports.site import refuse_foreign_site
@@ -96,7 +96,7 @@ def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
 
 
 def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, **opts: Any) -> None:
-    """Write the pages of a report, with further `SiteOptions`, and print where they begin."""
+    """Write the pages of a report, with further `SiteOptions`, and print their address."""
     from podium.reports.site import SiteOptions, write_site
 
     pages = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **opts), beside)

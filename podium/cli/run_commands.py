@@ -19,7 +19,7 @@ from podium.harness.text import fitted_text, say
 
 
 def run_request(args: argparse.Namespace, **values: Any) -> Any:
-    """Return the request of some arguments; those that a command lacks keep their default."""
+    """Return the `RunRequest` of a command's arguments; fields without an argument: default."""
     from podium.harness.run.catalogue import RunRequest
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
@@ -67,7 +67,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
-    """Run, estimate or only check a request, once for each size of its budget."""
+    """Run, estimate or only check a request, once for each budget size of --equal."""
     from podium.harness.reply_cache import PaidReplies
     from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.estimate import estimate, estimate_text
@@ -141,7 +141,7 @@ def shard_command(args: argparse.Namespace) -> int:
 
 
 PRACTICE = ("practice-choice", "practice-composed")
-"""One that a single worker can answer, and one that needs the facts and maths of two workers."""
+"""A suite that one worker can answer, and a suite that needs two: for facts and for maths."""
 SYSTEMS = """
 single best-single self-consistency moa-lite conductor-prompted compute-matched-usd random-worker
 oracle
@@ -150,7 +150,7 @@ CHECKPOINTS = ("conductor", "conductor-untrained")
 """The trained conductor and its initial checkpoint: in NumPy, without torch."""
 RECORDED = "recorded-aime25"
 SELECTION = 20
-"""Train questions per worker and suite: fewer than `podium run`, as the demo takes a minute."""
+"""Train questions per worker and suite; fewer than in `podium run`, to keep the demo short."""
 
 
 def demo_command(args: argparse.Namespace) -> int:
@@ -166,7 +166,7 @@ def demo_command(args: argparse.Namespace) -> int:
     refuse_unwritable(args.out, "--out")
     refuse_foreign_site(args.out / "site")
     catalogue = whole_catalogue()
-    free = replace(controls(), log_realtime=False)  # no call is paid for
+    free = replace(controls(), log_realtime=False)  # its calls cost nothing
     spec = read_pool("rehearsal")
     systems = [
         *SYSTEMS.split(),
@@ -204,7 +204,7 @@ def _not_run(systems: Sequence[str], catalogue: Any) -> str:
 
 
 def record_command(args: argparse.Namespace) -> int:
-    """Write a cassette; return 0."""
+    """Write a cassette, a file of recorded replies; return 0."""
     refuse_unwritable_file(args.out, "--out")
     if args.strict and not args.requests:
         raise UserError("--strict goes with --requests: add it, or leave --strict out.")
@@ -256,7 +256,7 @@ NO_TERMINAL = "A drill costs money, and there is no terminal to ask. Add --yes."
 
 
 def doctor_command(args: argparse.Namespace) -> int:
-    """Print the findings; return 1 if there is a problem to fix."""
+    """Check a pool or a run, print the findings; return 1 if there is a problem to fix."""
     from podium.harness.run.catalogue import with_own
     from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.experiment import NEW
@@ -270,7 +270,7 @@ def doctor_command(args: argparse.Namespace) -> int:
     _take_file(args)
     if args.suite or args.system:
         request = run_request(args, log_dir=args.log_dir or NEW)
-        request = replace(request, equal=by_size(request)[0].equal)  # the smallest size
+        request = replace(request, equal=by_size(request)[0].equal)  # the smallest budget
         check = examine_run(*with_own(request, catalogue), controls())
     else:
         check = examine(args.pool, args.box, catalogue, args.max_usd)
@@ -286,7 +286,7 @@ def doctor_command(args: argparse.Namespace) -> int:
 
 
 def _drilled(check: Any, args: argparse.Namespace) -> Any:
-    """Return doctor's findings with those of a drill, if the user agrees to its price."""
+    """Add the findings of a drill, a test question to each model, if the user agrees to pay."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
 

@@ -1,4 +1,4 @@
-"""A TOML file of a whole run: its keys are the fields of the request, of shards and report.
+"""A TOML file of a whole run: its keys are fields of `RunRequest` and `Sharding`, and `report`.
 
 A key's value is checked twice: by its field's type, and by the option of the same meaning.
 """
@@ -23,7 +23,7 @@ from podium.harness.shards.sharded_run import Sharding
 from podium.reports.blocks import ReportOptions
 
 OURS = ("settled", "group_dir", "run_file", "own")
-"""Fields that users cannot set."""
+"""Fields of `RunRequest` and `Sharding` that a run file cannot set."""
 STATED = [field for field in (*fields(RunRequest), *fields(Sharding)) if field.name not in OURS]
 KEYS = {**{field.name: field.type for field in STATED}, "report": dict[str, Any]}
 REPORT = {field.name: field.type for field in fields(ReportOptions)}
@@ -31,7 +31,7 @@ OPTIONS = {
     "suites": "suite", "systems": "system", "task_args": "T", "grace_s": "grace",
     "suite_limits": "suite_limit",
 }  # fmt: skip
-"""Key -> destination of its option, if the two differ."""
+"""Key of the file -> argparse name of the option of the same meaning, if they differ."""
 PARTS = ("suites", "systems", "train_on")
 PLACES = (*PARTS, "log_dir", "profile", "pool", "gate")
 """Keys whose values may be relative to the file's folder."""
@@ -39,7 +39,7 @@ HEAD = "# `podium run` on this file is this run. Relative paths start at the fil
 
 
 def take_run_file(args: argparse.Namespace) -> None:
-    """Set the arguments of a run file that were not typed; tables are merged by entry."""
+    """Set the arguments that the user did not type from the run file; merge tables by entry."""
     if not args.file.is_file():
         raise UserError(f"There is no run file {args.file}. Write one with --save-run.")
     content = read_limited(args.file, SETTINGS)
@@ -55,7 +55,7 @@ def take_run_file(args: argparse.Namespace) -> None:
 
 
 def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a run file by key; UserError names the first wrong key."""
+    """Return the values of a run file by key; UserError names the first invalid key."""
     try:
         data = parse_toml(content)
     except ValueError as error:
@@ -74,7 +74,7 @@ def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dic
 def _typed(
     path: Path, data: Mapping[str, Any], types: Mapping[str, Any], table: str = ""
 ) -> dict[str, Any]:
-    """Return a table's values, converted to their fields' types; a text is not a number."""
+    """Return a table's values, converted to their fields' types; never from text to number."""
     for name in (name for name in data if name not in types):
         raise no_such("key", name, types, f"{path}{table and ', in [report],'} may have: ")
     values: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _wrong(path: Path, name: str, reason: object) -> UserError:
 
 
 def _number_words(name: str, value: Any) -> list[str]:
-    """Return numbers in the form of a key's option: `5`, or `openai=5`."""
+    """Return a key's numbers as words that its option would read: `5`, or `openai=5`."""
     if name in ("rpm", "suite_limits"):
         return [f"{key}={number}" for key, number in value.items()]
     return [str(value)] if isinstance(value, int | float | Decimal) else []
@@ -111,7 +111,7 @@ def _placed(name: str, value: Any, folder: Path) -> Any:
 
 
 def save_run_file(args: argparse.Namespace, request: RunRequest) -> None:
-    """Write the file of a request, with its shards and report."""
+    """Write the run file of a request, with the options of its shards and its report."""
     path: Path = args.save_run
     refuse_unwritable_file(path, "--save-run")
     if path.exists():

@@ -47,7 +47,7 @@ def train_command(args: argparse.Namespace) -> int:
     # Only the first of several processes prints.
     report: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda text: None
     path = training.config.model.path
-    with suppress(UserError):  # not podium's: a model of the hub, or of someone else
+    with suppress(UserError):  # no checkpoint of podium: a model of the Hub, for example
         for line in moved_graders([f"conductor@{path}"] if path else [], whole_catalogue()):
             report(line)
     if args.dry_run:
@@ -125,11 +125,11 @@ def _prompts(run: Path) -> list[str]:
 
 NAME = "conductor, study"
 PUBLIC = 400
-"""Questions of each practice suite that train a tokenizer if a source is not publishable."""
+"""Questions per practice suite for a tokenizer if the source's texts must not be published."""
 
 
 def study_for(settings: Any) -> Any:
-    """Return the study of `[verdicts]`, without test rows; UserError unless it has one split."""
+    """Return the training rows of a config's `[verdicts]`; UserError unless it has one split."""
     from podium.baselines.route_eval import split_matrix
     from podium.baselines.verdict_sources import SOURCES
     from podium.conductor.verdict_reward import split_verdicts
@@ -157,9 +157,9 @@ def study_for(settings: Any) -> Any:
 def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]:
     """Return the rows of trained checkpoints on the test questions of one split.
 
-    `best` is the index of the worker that best-single asks. One checkpoint is a row with a verdict;
-    of several, their mean over seeds, per question, has the verdict, and each has a row without.
-    UserError for a checkpoint of another study or split, and for a repeated seed.
+    `best` is the index of the best single worker. One checkpoint gives one row, with a verdict.
+    Several give a row with their mean over seeds, per question, and its verdict, and one row each
+    without. UserError if a checkpoint has another study or split, or if two have the same seed.
     """
     rows = [_row(folder, judged, best) for folder in folders]
     if len({row.system for row in rows}) < len(rows):
@@ -222,12 +222,12 @@ class AblationRun:
 
     @property
     def run(self) -> Path:
-        """Return its run folder."""
+        """Return the run folder of the training."""
         return self.training.out
 
     @property
     def name(self) -> str:
-        """Return its name in printed lines."""
+        """Return the ablation's name and the seed, for printed lines."""
         return f"{self.row.name}, seed {self.seed}"
 
 
@@ -279,7 +279,7 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 
 def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> None:
-    """Train to the end, unless the training is finished."""
+    """Train in a subprocess to the end, unless the training is finished."""
     from podium.conductor.training.ablations import copy_warm_start
     from podium.conductor.training.run_folder import training_finished
 
@@ -301,7 +301,7 @@ def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> 
 
 
 def _waited(command: list[str]) -> int:
-    """Return a command's exit code; on Ctrl-C it gets the signal, too, and saves a checkpoint."""
+    """Run a command, return its exit code; on Ctrl-C, wait until it has saved a checkpoint."""
     process = subprocess.Popen(command)
     try:
         return process.wait()
@@ -344,7 +344,7 @@ def _table(listed: Any, out: Path) -> str:
     ablations: list[AblationRuns] = []
     for row in listed.rows:
         begins = f"{row.name}-seed-"
-        evaluated = sorted((out / "evaluations").glob(f"{begins}*"))  # a seed each
+        evaluated = sorted((out / "evaluations").glob(f"{begins}*"))  # a folder per seed
         seeds = (folder for folder in evaluated if folder.name.removeprefix(begins).isdigit())
         logs = tuple(folder for folder in seeds if any(folder.glob("*.eval")))
         runs = tuple(out / "runs" / log.name for log in logs)
@@ -415,7 +415,7 @@ def route_command(args: argparse.Namespace) -> int:
 
 
 def whole_matrix(source: str, data: Path | None) -> Any:
-    """Return the rows of a source on which every worker was graded, and note how many were not."""
+    """Return a source's questions with a grade for every worker; notes how many are left out."""
     from podium.baselines.verdict_data import SourceRequest
     from podium.baselines.verdict_sources import read_matrix
     from podium.suites.data import data_folder

@@ -1,1 +1,1 @@
-"""`podium serve`: every system as a model with a bill, in three API dialects."""
+"""`podium serve`: systems as models, with the cost of each request, over three client APIs."""

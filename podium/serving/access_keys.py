@@ -3,8 +3,8 @@
     [alice]
     sha256 = "64 hex digits"           # of the key, which is stored nowhere
     max_usd = "5.00"                   # in total; max_usd_per_day is for each day in UTC
-    concurrency = 4                    # requests at once
-    models = ["podium/moa-lite"]       # without it, all
+    concurrency = 4                    # maximum of concurrent requests
+    models = ["podium/moa-lite"]       # allowed models; default: all
 
 A key is random, so its digest reveals nothing: no salt and no slow hash are needed.
 """
@@ -35,7 +35,7 @@ Usd = Annotated[Decimal, Field(gt=0, le=1_000_000_000)]
 
 
 class AccessKey(BaseModel):
-    """One table of a keys file."""
+    """The TOML table of one access key: the key's digest and its client's limits."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -51,7 +51,7 @@ FILE = TypeAdapter(dict[Annotated[str, StringConstraints(pattern=NAME)], AccessK
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A client and its limits, by the name of its key; None if no key is needed."""
+    """A client: the name of its access key (None if no keys are needed) and its limits."""
 
     name: str | None = None
     max_usd: Decimal | None = None
@@ -60,15 +60,15 @@ class Caller:
     models: tuple[str, ...] | None = None
 
     def may_ask(self, *names: str) -> bool:
-        """Return whether the client may use a model, given all its names."""
+        """Return whether the client may use the model that has all these `names`."""
         return self.models is None or any(name in self.models for name in names)
 
 
 class Keys:
-    """The keys that are valid now; without a file every client is the caller without a name."""
+    """The currently valid keys; without a keys file, each client is a `Caller` without a name."""
 
     def __init__(self, path: Path | None, tell: Callable[[str], None]) -> None:
-        """Read a file; UserError if it is wrong. `tell` gets warnings about later changes."""
+        """Read the keys file; UserError if it is invalid. `tell` prints later warnings."""
         self._path, self._tell = path, tell
         self._keys: Mapping[str, AccessKey] = {}
         self._seen = _state(path) if path else None
@@ -76,14 +76,14 @@ class Keys:
             self._read(path)
 
     def caller(self, headers: Mapping[str, str]) -> Caller:
-        """Return the caller, from lower-case headers; Refusal (401) without a valid key."""
+        """Return the client of a request, by lower-case headers; Refusal (401) for a bad key."""
         if self._path is None:
             return Caller()
         self._refresh(self._path)
         digest = sha256(_key_of(headers).encode("utf-8", "surrogatepass")).hexdigest()
         caller: Caller | None = None
         for name, key in self._keys.items():
-            # Every entry is compared in full: the time taken reveals nothing of any digest.
+            # All keys are compared, each in constant time: response times reveal no digest.
             if hmac.compare_digest(digest, key.sha256):
                 caller = Caller(name, **{limit: getattr(key, limit) for limit in LIMITS})
         if caller is None:
@@ -91,7 +91,7 @@ class Keys:
         return caller
 
     def _refresh(self, path: Path) -> None:
-        """Read the file again if it has changed; a broken one gets one warning and is not used."""
+        """Read the file again if it has changed; if it is invalid, warn once and keep old keys."""
         # The state is stored before the file is read, so that later writes are noticed next time.
         if (now := _state(path)) == self._seen:
             return
@@ -109,11 +109,11 @@ class Keys:
 
 
 LIMITS = ("max_usd", "max_usd_per_day", "concurrency", "models")
-"""Fields that a caller takes from its key."""
+"""Fields of an `AccessKey` that are copied to its `Caller`."""
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """Return a state that changes whenever the file does; None if there is no file."""
+    """Return a file's inode, size and times, to detect changes; None if it does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -222,6 +222,6 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
             file.flush()
             os.fsync(handle)
         scratch.replace(path)
-    except BaseException:  # after the replacement, a file of this name belongs to another process
+    except BaseException:  # no `finally`: once replaced, this name is free for other processes
         scratch.unlink()
         raise

@@ -30,33 +30,33 @@ class ServingLimits:
     max_usd_per_day: Decimal | None = None
     max_usd_per_key: Decimal | None = None
     max_calls: int = 30
-    """Maximum calls of one request."""
+    """Maximum model calls of one client request."""
     deadline_s: float = 600
     concurrency: int = 64
     """Maximum concurrent requests of one key."""
 
 
 class RequestBefore(Protocol):
-    """A request that an earlier process has served, from the journals."""
+    """A request that an earlier server process has answered, as read from its journal."""
 
     @property
     def key(self) -> str | None:
-        """Name of its key; None if no key was needed."""
+        """Name of the client's access key; None if no key was needed."""
         ...
 
     @property
     def day(self) -> date:
-        """The day in UTC on which it was admitted."""
+        """The day in UTC on which the request was admitted."""
         ...
 
     @property
     def rows(self) -> Sequence[Call]:
-        """All its attempts."""
+        """The request's model calls: one row per attempt."""
         ...
 
 
 class Purse(NamedTuple):
-    """The scope of one meter: all clients or one key, in total or on one day."""
+    """The scope of one spend meter: all clients or one access key, in total or on one day."""
 
     everybody: bool = True
     key: str | None = None
@@ -64,21 +64,21 @@ class Purse(NamedTuple):
 
 
 def _purses(key: str | None, day: date) -> tuple[Purse, ...]:
-    """Return the scopes of a request's meters, in the order in which they admit its calls."""
+    """Return the scopes of the spend meters that must admit a request's calls, in this order."""
     return Purse(False, key, day), Purse(False, key), Purse(day=day), Purse()
 
 
 @dataclass(frozen=True, slots=True)
 class SpentBefore:
-    """The initial amounts of a new process's meters."""
+    """What earlier server processes spent: the initial amounts of the spend meters."""
 
     by_purse: Mapping[Purse, SpentSoFar] = field(default_factory=dict[Purse, SpentSoFar])
     unpriced: str = ""
-    """Why no limit can hold: the cost of some calls is unknown."""
+    """Why no dollar limit can be enforced (calls of unknown cost); empty if all can be."""
 
     @classmethod
     def of(cls, requests: Iterable[RequestBefore]) -> "SpentBefore":
-        """Add up the journals' requests per scope, each with the ledger's sum."""
+        """Add up the cost of the journals' requests for each scope."""
         rows: dict[Purse, list[Call]] = defaultdict(list)
         for request in requests:
             for purse in _purses(request.key, request.day):
@@ -91,7 +91,7 @@ class SpentBefore:
 
 
 class Admission:
-    """Admits requests, and keeps the meters of all clients."""
+    """Admits requests within the limits, and keeps the spend meters of all clients."""
 
     def __init__(
         self,
@@ -100,21 +100,21 @@ class Admission:
         clock: Callable[[], datetime],
         earlier: SpentBefore | None = None,
     ) -> None:
-        """Continue from `earlier`; UserError if a limit is set and its cost is unknown."""
+        """Start with the cost of `earlier`; UserError if it is unknown and a limit is set."""
         self._book, self.limits, self._clock = book, limits, clock
         self._before = earlier or SpentBefore()
         self._day = date.min
         self._meters: dict[Purse, Spend] = {}
         self._within: Counter[str | None] = Counter()
         self.spend = self._meter(Purse(), limits.max_usd, LimitName("--max-usd"))
-        """The meter of all requests."""
+        """The spend meter of all requests together."""
         shared = limits.max_usd, limits.max_usd_per_day, limits.max_usd_per_key
         if self._before.unpriced and any(limit is not None for limit in shared):
             raise UserError(self._before.unpriced)
 
     @contextmanager
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
-        """Admit one request for the duration of the block, and yield its meter."""
+        """Admit one request for the duration of the block, and yield its spend meter."""
         if not caller.may_ask(model, *also):
             raise Refusal(403, "forbidden", f"This key has no access to {model}.", param="model")
         cap = caller.concurrency or self.limits.concurrency
@@ -132,7 +132,7 @@ class Admission:
             self._within[caller.name] -= 1
 
     def refusal(self, stopped: SpendLimit) -> Refusal:
-        """Return the refusal for a limit that stopped a request, its own or a shared one."""
+        """Return the refusal (429) of a request that its own or a shared spend limit stopped."""
         wait = None
         if isinstance(stopped, DayLimit):
             wait = max(1, ceil((stopped.ends - self._clock()).total_seconds()))
@@ -144,7 +144,7 @@ class Admission:
         return self._within.total()
 
     def _above(self, caller: Caller) -> tuple[Spend, ...]:
-        """Return the meters above a request's, with the current limits."""
+        """Return a request's shared spend meters, one per scope, with their current limits."""
         day = self._today()
         ends = datetime.combine(day + timedelta(days=1), time(), UTC)
         a_keys_day = LimitName(f"{caller.name}.max_usd_per_day", NEXT_DAY, ends=ends)
@@ -170,7 +170,7 @@ class Admission:
         return self._day
 
     def _meter(self, purse: Purse, limit: Decimal | None, name: LimitName) -> Spend:
-        """Return a scope's meter with its current limit: the key's table may have changed."""
+        """Return a scope's spend meter; sets its limit anew, since the keys file may change."""
         if purse not in self._meters:
             spent = self._before.by_purse.get(purse, SpentSoFar())
             self._meters[purse] = Spend(

@@ -34,7 +34,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class _Marked(_Fields):
-    cache_control: dict[str, Any] | None = None  # lowers the client's cost, and changes no answer
+    cache_control: dict[str, Any] | None = None  # prompt caching changes the cost, but no answer
 
 
 class _Text(_Marked):
@@ -73,7 +73,7 @@ class _ToolUse(_Marked):
     id: Name
     name: Name
     input: dict[str, Any]
-    caller: Any = None  # podium's replies have these two, empty
+    caller: Any = None  # podium's own replies have `caller` and `toolset_name`
     toolset_name: None = None
 
 
@@ -95,7 +95,7 @@ def _is_text(value: object) -> str:
     return WORDS if isinstance(value, str) else BLOCKS
 
 
-WORDS, BLOCKS = "words", "blocks"  # tags, left out of field names
+WORDS, BLOCKS = "words", "blocks"  # union tags, omitted from the field names in errors
 _Either = Discriminator(_is_text)
 _Content = Annotated[Annotated[Words, Tag(WORDS)] | Annotated[list[_Shown], Tag(BLOCKS)], _Either]
 
@@ -144,7 +144,7 @@ class _Tool(_Marked):
     description: str = ""
     strict: Literal[False] | None = None  # Inspect has no field for it
     defer_loading: Literal[False] | None = None
-    eager_input_streaming: bool | None = None  # number of pieces in which a call arrives
+    eager_input_streaming: bool | None = None  # affects only how a tool call is streamed
 
 
 class _ToolChoice(_Fields):
@@ -180,7 +180,7 @@ class _KeptThinking(_Fields):
 
 class _ContextManagement(_Fields):
     edits: list[_KeptThinking] = []
-    """Only edits that change nothing."""
+    """Only edits that leave the conversation unchanged are supported."""
 
 
 class CountFields(_Fields):
@@ -225,7 +225,7 @@ Found = TypeVar("Found", bound=CountFields)
 
 
 def read_fields(kind: type[Found], body: Mapping[str, Any]) -> Found:
-    """Return a request's fields; Refusal names the first wrong one."""
+    """Return the validated fields of a request body; Refusal names the first invalid field."""
 
     def name_of(place: Place) -> str:
         return ".".join(str(key) for key in place if key not in (WORDS, BLOCKS))

@@ -1,7 +1,7 @@
 """Anthropic's Messages API: its requests, its replies, and its token counts.
 
 Workers' thinking is requested and billed but not returned: no reply has thinking blocks. Inspect's
-providers do not report which stop sequence ended a reply, so such a reply ends its turn.
+providers do not report which stop sequence ended a reply: its stop reason is then `end_turn`.
 """
 
 import json
@@ -75,9 +75,9 @@ STOPS: Mapping[WorkerStop, StopReason] = {
     "model_length": "model_context_window_exceeded",
     "content_filter": "refusal",
 }
-"""Stop reasons of replies that were cut off."""
+"""Inspect's stop reason -> Anthropic's, for replies that were cut off."""
 EVENTS: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
-COUNTING_S = 30.0  # timeout of a provider's count
+COUNTING_S = 30.0  # timeout of all providers' token counts, in seconds
 
 
 class AnthropicMessages:
@@ -86,13 +86,13 @@ class AnthropicMessages:
     name: DialectName = "messages"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) names the field that is wrong or not supported."""
+        """Parse a request body; Refusal (400) names the field that is invalid or not supported."""
         fields = read_fields(MessageFields, body)
         config, params = _sampling(fields)
         return await _request(fields, config, params, stream=bool(fields.stream))
 
     async def read_count(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request for a token count, as `read` does."""
+        """Parse the body of a request that asks for a token count only; Refusal as in `read`."""
         return await _request(read_fields(CountFields, body), GenerateConfig(), {})
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ class AnthropicMessages:
         return _message(reply).model_dump()
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return the body of an error; `error_code` is its name in the client's exception."""
+        """Return the body of an error reply; `error_code` in it is the `RefusalKind`."""
         details = {"error_code": refusal.kind, "param": refusal.param}
         error = {"type": ERROR_TYPES[refusal.kind], "message": str(refusal), "details": details}
         return {"type": "error", "error": error, "request_id": trace}
@@ -136,13 +136,13 @@ async def _conversation(fields: CountFields) -> list[ChatMessage]:
             "messages",
             "the last message must be the user's, since a begun answer cannot be continued",
         )
-    # Inspect stores data without a message field per sample; without its own sample, a
-    # request would leave it in the process permanently.
+    # Inspect keeps data that its messages have no field for in a store of the sample. Without
+    # this call, a request has no such store, and its data would stay in the process for good.
     init_sample_assistant_internal()
     try:
         turns = [turn.model_dump(exclude_unset=True) for turn in fields.messages]
         messages = await messages_from_anthropic(cast(list[MessageParam], turns))
-    except Exception:  # nested too deep, or any error of anthropic's own objects
+    except Exception:  # too deeply nested, or any error of the anthropic library
         raise invalid("messages", "they cannot be read as a conversation") from None
     for message in messages:
         if isinstance(message, ChatMessageTool) and message.function is None:
@@ -156,7 +156,7 @@ async def _conversation(fields: CountFields) -> list[ChatMessage]:
 
 
 def _system(fields: CountFields) -> Iterator[ChatMessage]:
-    """Yield one message per block: Anthropic drops whole blocks that begin like its headers."""
+    """Yield one system message per block: Anthropic drops blocks that begin like its header."""
     system = fields.system or ""
     texts = [system] if isinstance(system, str) else [block.text for block in system]
     yield from (ChatMessageSystem(content=text) for text in texts if text)
@@ -196,7 +196,7 @@ def _tool_choice(fields: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice |
 
 
 def _sampling(fields: MessageFields) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return the requested settings, and for each field the name that the request uses."""
+    """Return the requested sampling settings, and config field -> its name in the request."""
     choice = fields.tool_choice
     one_call = False if choice and choice.disable_parallel_tool_use else None
     options = {
@@ -214,7 +214,7 @@ def _sampling(fields: MessageFields) -> tuple[GenerateConfig, dict[str, str]]:
 
 
 def _reasoning(fields: MessageFields) -> dict[str, tuple[str, int | str | None]]:
-    """Return the requested reasoning effort or budget, by field; None is not requested."""
+    """Return config field -> (name in the request, effort or token budget; None: not set)."""
     effort = fields.output_config.effort if fields.output_config else None
     thinking = fields.thinking
     if thinking is not None and thinking.type == "adaptive":
@@ -228,7 +228,7 @@ def _reasoning(fields: MessageFields) -> dict[str, tuple[str, int | str | None]]
 
 
 def message_usage(bill: RequestBill) -> dict[str, Any]:
-    """Return a bill as Anthropic's usage with Fugu's counts beside it; `harness.usage` reads it.
+    """Return a bill as Anthropic's `usage`, with the orchestration counts of Fugu's API added.
 
     Anthropic's counts must be integers. So if a part of the tokens is unknown, every count is a
     lower bound, 0 if nothing is known; `incomplete` is true, and total and cost are omitted. If a
@@ -240,7 +240,7 @@ def message_usage(bill: RequestBill) -> dict[str, Any]:
         "cache_read_input_tokens": visible.cache_read,
         "cache_creation_input_tokens": visible.cache_write,
         "output_tokens": visible.output,
-        # A worker may orchestrate, too.
+        # A worker may be an orchestrator itself.
         "orchestration_input_tokens": (
             hidden.input_total + hidden.orchestration_in + visible.orchestration_in
         ),
@@ -279,21 +279,21 @@ def _message(reply: ServedReply) -> Message:
         role="assistant",
         model=reply.model,
         content=[*(text if reply.text or not calls else ()), *calls],
-        # By the calls present: some providers report a plain stop.
+        # Not from `stop` alone: some providers report `stop` for a reply with tool calls.
         stop_reason=STOPS.get(reply.stop, "tool_use" if calls else "end_turn"),
         usage=MessageUsage.model_validate(message_usage(reply.bill)),
     )
 
 
 class MessageStream:
-    """A reply as events: pings while it is pending, then a message.
+    """A reply as server-sent events: pings while it is pending, then a message.
 
-    The message begins when its usage is known, since clients keep the usage of its beginning:
-    anthropic's own client drops unknown counts of `message_delta`.
+    `message_start` is sent only when the usage is known, since clients keep the usage in it:
+    anthropic's own client drops counts of `message_delta` that it does not know.
     """
 
     def __init__(self, dialect: AnthropicMessages, trace: str) -> None:
-        """Write for one request."""
+        """Write the events for one request, whose id is `trace`."""
         self._dialect, self._trace = dialect, trace
 
     def begin(self) -> Iterator[StreamEvent]:
@@ -301,7 +301,7 @@ class MessageStream:
         yield from self.beat(None)
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield a ping with the step that has begun."""
+        """Yield a ping; its field `step` names the workflow step that has begun, if any."""
         extra = {} if step is None else {"step": str(step)}
         yield StreamEvent(json.dumps({"type": "ping", **extra}), "ping")
 
@@ -321,7 +321,7 @@ class MessageStream:
 
 
 def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
-    """Yield a block: its start, its content in pieces, and its stop."""
+    """Yield the events of a content block: start, content in pieces, stop."""
     is_text = block["type"] == "text"
     kind, piece = ("text_delta", "text") if is_text else ("input_json_delta", "partial_json")
     filling: str = block["text"] if is_text else json.dumps(block["input"])
@@ -334,18 +334,18 @@ def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
 
 
 def _event(name: str, **fields: Any) -> StreamEvent:
-    """Return an event, validated as one of anthropic's own."""
+    """Return an event that is validated with the anthropic library's types."""
     event = EVENTS.validate_python({"type": name, **fields})
     return StreamEvent(json.dumps(event.model_dump()), name)
 
 
 async def count_tokens(request: ServedRequest, models: Sequence[Model]) -> Mapping[str, Any]:
-    """Return the body with a request's token count: the maximum over the models.
+    """Return the reply body with a request's token count: the maximum over `models`.
 
-    `models` are the workers that may get this conversation: a single system's one, all of a
-    router's; none for a system that plans, since no worker gets the conversation unchanged. The
-    count is the provider's if it has one, else Inspect's estimate, which needs a table from the
-    network. Refusal (501) if there is no count: podium does not guess.
+    `models` are the workers that may get this conversation: the one worker of a `single` system,
+    all workers of a router; none if the system plans, since no worker then gets the conversation
+    unchanged. The count is the provider's, or Inspect's estimate, which needs a tokenizer table
+    from the network. Refusal (501) if there is no count.
     """
     if not models:
         raise _uncounted(f"{request.model} sends no worker the unchanged conversation")

@@ -1,4 +1,4 @@
-"""The endpoints for clients of three dialects, for operators and for reviewers."""
+"""The HTTP endpoints: three chat APIs (dialects), token counts, models, metrics and traces."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -53,18 +53,18 @@ NO_RETRY = frozenset({"out_of_budget", "loop", "unsupported_parameter"})
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Settings of the application."""
+    """Settings of the HTTP application."""
 
     keys: Keys
     access: Access
     name: str
-    """This server's name in `x-podium-via`."""
+    """This server's random id in the header `x-podium-via`."""
     grace_s: float = 30
     beat_s: float = BEAT_S
 
 
 def model_app(make: Callable[[], ModelService], settings: ServerSettings) -> ASGIApp:
-    """Return the ASGI application; `make` runs in the event loop that serves."""
+    """Return the ASGI application; `make` is called in the server's event loop."""
 
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncGenerator[None]:
@@ -164,7 +164,7 @@ class _Endpoints:
         return EventSourceResponse(
             _events(dialect, query, pending, self.settings.beat_s),
             headers=_trace_header(pending.trace),
-            ping=0,  # no comments: clients' idle timers ignore them
+            ping=0,  # no SSE comments: clients' idle timers ignore them
             sep="\n",
             shutdown_event=anyio.Event(),
             shutdown_grace_period=self.settings.grace_s,
@@ -252,7 +252,7 @@ async def _bytes(request: Request) -> bytes:
 
 
 def _told(endpoint: _Endpoint) -> _Endpoint:
-    """Return an endpoint whose refusals are the dialect's own error objects."""
+    """Return an endpoint that answers every exception with an error object of its dialect."""
 
     async def answer(request: Request) -> Response:
         try:

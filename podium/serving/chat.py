@@ -50,27 +50,27 @@ Bias = Annotated[float, Field(ge=-100, le=100)]
 
 
 class ChatFormat(PlainFormat):
-    """`response_format`."""
+    """The field `response_format`."""
 
     json_schema: SchemaFields | None = None
 
 
 class ChatToolFields(Fields):
-    """One of `tools`."""
+    """An entry of `tools`."""
 
     type: Literal["function"]
     function: FunctionFields
 
 
 class CalledFields(Fields):
-    """A called function and its arguments."""
+    """The called function of a tool call: its name and its JSON arguments."""
 
     name: str
     arguments: str
 
 
 class ChatCallFields(Fields):
-    """One of an assistant's `tool_calls`."""
+    """An entry of `tool_calls` in an assistant's message."""
 
     id: str
     type: Literal["function"]
@@ -78,21 +78,21 @@ class ChatCallFields(Fields):
 
 
 class ChatMessageFields(Fields):
-    """One of `messages`; checked here, since the converter drops unknown fields."""
+    """An entry of `messages`; validated here, since Inspect's converter drops unknown fields."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Any = None
     tool_calls: list[ChatCallFields] | None = None
     tool_call_id: str | None = None
     refusal: str | None = None
-    reasoning: Any = None  # other servers' three names for reasoning
+    reasoning: Any = None  # three names that servers use for reasoning
     reasoning_content: Any = None
     reasoning_details: Any = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
 
 
 class ChatFields(SharedFields):
-    """The body of a request."""
+    """The body of a chat completion request."""
 
     messages: Annotated[list[Any], Field(min_length=1)]
     max_tokens: Tokens | None = None
@@ -135,7 +135,7 @@ class ChatCompletions:
     name: DialectName = "chat"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) if a field is wrong or not supported."""
+        """Parse a request body; Refusal (400) if a field is invalid or not supported."""
         fields = read_fields(ChatFields, make_storable(body))
         turns = [_said(turn, f"messages[{number}]") for number, turn in enumerate(fields.messages)]
         messages, images = await read_messages(messages_from_openai(turns), "messages")
@@ -175,16 +175,16 @@ class ChatCompletions:
         return ChatCompletion.model_validate(body).model_dump(mode="json", exclude_unset=True)
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return OpenAI's error object; the trace is in its headers."""
+        """Return OpenAI's error object; the response's headers name the trace."""
         return error_body(refusal)
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
-        """Return the writer of chunks."""
+        """Return the writer of a streamed reply's chunks."""
         return ChatStream(request, trace, created)
 
 
 def _said(value: Any, path: str) -> Any:
-    """Return a message in the form that the converter accepts: without null fields."""
+    """Return a valid message without its null fields, as Inspect's converter needs it."""
     message = read_fields(ChatMessageFields, value, path)
     if message.role == "tool" and message.tool_call_id is None:
         raise invalid(
@@ -238,7 +238,7 @@ def _sampling(fields: ChatFields) -> Iterator[tuple[str, str, Any]]:
 
 
 def _finish(reply: ServedReply) -> str:
-    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # some providers report these
+    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # some providers send these
     return "tool_calls" if calls else FINISH[reply.stop]
 
 
@@ -257,11 +257,11 @@ class ChatStream:
     """A chat completion in chunks; a heartbeat is an empty chunk."""
 
     def __init__(self, request: ServedRequest, trace: str, created: int) -> None:
-        """Write for one request."""
+        """Write the chunks for one request, whose id is `trace`; `created` is a Unix time."""
         self._request, self._trace, self._created = request, trace, created
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield the chunk with the role."""
+        """Yield the first chunk: the role `assistant` and an empty text."""
         yield self._chunk({"role": "assistant", "content": "", "refusal": None})
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
@@ -281,7 +281,7 @@ class ChatStream:
         yield StreamEvent("[DONE]")
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
-        """Yield the error object, which clients raise."""
+        """Yield the error object, which clients raise as an exception, and the end mark."""
         yield StreamEvent(json.dumps(error_body(refusal)))
         yield StreamEvent("[DONE]")
 
@@ -292,7 +292,7 @@ class ChatStream:
         return self._event({"choices": [choice], **(extra or {})})
 
     def _event(self, fields: Mapping[str, Any]) -> StreamEvent:
-        """Return a chunk; if usage was requested, it is null in all but the last, as at OpenAI."""
+        """Return a chunk; if usage was requested, `usage` is null in all chunks but the last."""
         body = {
             "id": f"chatcmpl-{self._trace}",
             "object": "chat.completion.chunk",

@@ -1,4 +1,4 @@
-"""The request and the reply that all dialects share, and its bill."""
+"""Request, reply and bill in a form that is common to all dialects (client APIs)."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ RefusalKind = Literal[
 
 
 class Refusal(PodiumError):
-    """A request that gets no answer, with the reason; each dialect has its own error object."""
+    """The reason why a request gets no answer; each dialect makes its own error object of it."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class ServedRequest:
 
     dialect: DialectName
     model: str
-    """As requested: a system, an alias or a dated id."""
+    """The requested model: a system's id, an alias or an id with a date."""
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
-    """Only the requested sampling: None is not requested."""
+    """The sampling fields that the client set; None means not set."""
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Field of `config`, or `tools` -> its name in the dialect, for refusals."""
+    """Field of `config`, `tools` or `images` -> its name in the dialect, for error messages."""
     stream: bool = False
     include_usage: bool = False
     """Whether a stream of chat completions ends with the usage."""
@@ -78,10 +78,10 @@ class ServedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestBill:
-    """The total of one request's calls, from the ledger's sum; None: a part is unknown."""
+    """Tokens and cost of all model calls of one request; None if a part is unknown."""
 
     visible: Usage | None
-    """Tokens of the worker call that answered last; of no call if none answered."""
+    """Tokens of the last successful step's worker call, which is the answer; 0 without one."""
     orchestration: Usage | None
     """Tokens of all other calls: conductor, other workers, failed attempts."""
     calls: int
@@ -100,11 +100,11 @@ class ServedReply:
     """A system's answer."""
 
     trace: str
-    """The request's id, which is its trace's and `x-request-id`."""
+    """The request's id, which is also its trace's id and the header `x-request-id`."""
     model: str
-    """The id in the reply: the requested one."""
+    """The model's id in the reply, as the client requested it."""
     created: int
-    """Seconds since 1970."""
+    """Unix time, in seconds."""
     text: str
     tool_calls: Sequence[ToolCall] = ()
     stop: StopReason = "stop"
@@ -113,7 +113,7 @@ class ServedReply:
 
 @dataclass(frozen=True, slots=True)
 class StepBegun:
-    """A step that has begun, for heartbeats."""
+    """A workflow step that has begun, reported to the client by heartbeat events."""
 
     number: int
     """From 1, in order of start; a conductor's planning is 0."""
@@ -144,7 +144,7 @@ class ReplyStream(Protocol):
         ...
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield events with data, for clients whose idle timers count no comments."""
+        """Yield heartbeat events with data, since clients' idle timers ignore SSE comments."""
         ...
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
@@ -162,7 +162,7 @@ class Dialect(Protocol):
     name: DialectName
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) names the field that is wrong or not supported."""
+        """Parse a request body; Refusal (400) names the field that is invalid or not supported."""
         ...
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -186,23 +186,23 @@ class Served:
     system: str
     dialect: DialectName
     model: str
-    """As requested."""
+    """The model's id as the client requested it."""
     status: int
     error: RefusalKind | None
     stream: bool
     seconds: float
     started: datetime
     bill: RequestBill | None
-    """None if nothing is known of its calls."""
+    """None if the request's calls are unknown."""
     calls: Sequence[Call] = ()
     key: str | None = None
     """The name of the caller's key; for the log only."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The client's; spans read `traceparent` and `tracestate` only."""
+    """The client's HTTP headers; spans use only `traceparent` and `tracestate`."""
 
 
 def tokens_of(bill: RequestBill | None) -> Mapping[str, int | None]:
-    """Return the tokens of a bill as the reply's usage states them; None is unknown."""
+    """Return kind -> tokens of a bill, counted as in the reply's usage; None if unknown."""
     visible, hidden = (bill.visible, bill.orchestration) if bill else (None, None)
     return {
         "input": visible.input_total if visible else None,
@@ -219,7 +219,7 @@ NO_ORCHESTRATION = dict.fromkeys(
 
 
 def bill_of(rows: Sequence[Call]) -> RequestBill:
-    """Return the total of a request's calls; if all failed, no call answered."""
+    """Return the bill of a request's calls; `visible` is 0 tokens if all calls failed."""
     steps = {row.call: step_number(row.step) for row in rows if row.error is None}
     final = max((step for step in steps.values() if step is not None), default=None)
     visible = [row for row in rows if row.error is None and final and steps[row.call] == final]
@@ -233,7 +233,7 @@ def bill_of(rows: Sequence[Call]) -> RequestBill:
 
 
 def _whole(usage: Usage) -> Usage:
-    """Return all tokens, those that a worker spent on its own models included."""
+    """Return the usage with a worker's own orchestration tokens added to input and output."""
     return replace(usage, **NO_ORCHESTRATION, total_reported=None) + _orchestration(usage)
 
 
@@ -247,11 +247,11 @@ Found = TypeVar("Found", bound=BaseModel)
 Place = tuple[int | str, ...]
 UNHONOURED = ("extra_forbidden", "none_required", "literal_error", "union_tag_invalid")
 """Pydantic's error types for fields that are valid but not supported here."""
-PIECE = 160  # characters: a text that arrives whole is still streamed in pieces
+PIECE = 160  # characters per streamed event; workers' replies arrive whole
 
 
 def checked(kind: type[Found], value: Any, name_of: Callable[[Place], str]) -> Found:
-    """Return an object's fields; Refusal names the first wrong one by `name_of`."""
+    """Return `value` as a valid `kind`; Refusal names the first invalid field by `name_of`."""
     try:
         return kind.model_validate(value)
     except ValidationError as error:
@@ -283,17 +283,17 @@ def text_pieces(text: str) -> Iterator[str]:
 
 
 SILENT = {"title", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
-"""Keywords of JSON Schema without effect on a worker."""
+"""Keywords of JSON Schema without effect on a worker, which are dropped."""
 
 
 def tool_info(name: str, description: str, schema: Mapping[str, Any], path: str) -> ToolInfo:
-    """Return a function in the form that workers get; Refusal names `path`, its schema's path.
+    """Return a tool for workers; if its schema is invalid, Refusal names `path`, the field.
 
     Inspect has fields for a part of JSON Schema and drops the rest (`$ref`, `const`, `minItems`):
     dropped keywords are appended, as JSON, to the description of their schema.
     """
     try:
-        json.dumps(schema, allow_nan=False)  # a reply repeats it
+        json.dumps(schema, allow_nan=False)  # replies repeat the schema
         inspect_schema = _told(schema, ToolParams.model_fields)
         parameters = ToolParams.model_validate({"additionalProperties": True, **inspect_schema})
     except (ValueError, RecursionError):
@@ -316,7 +316,7 @@ def _told(schema: object, words: Collection[str] = JSONSchema.model_fields) -> A
 
 
 def _below(word: str, value: Any) -> Any:
-    """Return the value of a schema's keyword, with its own schemas converted."""
+    """Return the value of a schema's keyword, with the schemas inside converted by `_told`."""
     if word in ("items", "additionalProperties"):
         return _told(value)
     if word == "properties" and isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The journals of requests: one file per system, day and process."""
+"""The journals of served requests (JSON lines): one file per system, UTC day and process."""
 
 import json
 import os
@@ -22,14 +22,14 @@ class RequestLines(Journal):
     """The journal of one request, which also keeps its lines in memory."""
 
     def __init__(self, shared: Journal) -> None:
-        """Write to a shared journal."""
+        """Write to `shared`, the journal of all requests to a system on one day."""
         self.shared, self.path = shared, shared.path
         self.lines: list[dict[str, Any]] = []
         self.calls: dict[str, CallInFlight] = {}
         """Call id -> the request sent, and its reply once it has arrived."""
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line, and keep it; OSError if it cannot be written."""
+        """Append one line and keep it in memory; OSError if it cannot be written."""
         self.shared.write(kind, fields)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.lines.append({"kind": kind, "at": now, **fields})
@@ -43,12 +43,12 @@ class RequestLines(Journal):
 
 @dataclass(slots=True)
 class RequestJournal(TaskJournal):
-    """A system's journal, for one request."""
+    """A system's journal, as one request writes to it."""
 
     lines: RequestLines | None = None
 
     def journal(self) -> RequestLines:
-        """Return the lines of this request."""
+        """Return this request's journal, through which its lines are written."""
         assert self.lines is not None, "made by DailyJournals"
         return self.lines
 
@@ -61,11 +61,11 @@ class _Day:
 
 @dataclass(slots=True)
 class DailyJournals:
-    """The open journals of all systems; a new UTC day begins new ones."""
+    """The open journals of all systems; each system gets a new file on each UTC day."""
 
     log_dir: Path
     heads: Mapping[str, Head]
-    """System -> the head of its journals."""
+    """System -> the metadata at the head of its journals."""
     book: Book
     today: Callable[[], date]
     _open: dict[tuple[str, date], _Day] = field(default_factory=dict[tuple[str, date], _Day])
@@ -83,12 +83,12 @@ class DailyJournals:
             self._close_past()
 
     def _begun(self, key: tuple[str, date], journal: TaskJournal) -> _Day:
-        """Begin a day's journal; it embeds the prices, since no log does."""
+        """Begin a day's journal and write the prices to it: requests have no Inspect log."""
         journal.journal().write("book", {"prices": self.book.as_json()})
         return self._open.setdefault(key, _Day(journal))
 
     def _close_past(self) -> None:
-        """Close the journals of earlier days without open requests."""
+        """Close the journals of earlier days that no request is using."""
         now = self.today()
         for key in [key for key, day in self._open.items() if key[1] < now and not day.users]:
             self._open.pop(key).journal.close()

@@ -1,4 +1,4 @@
-"""`podium serve`: checks everything first, then listens on a port, with keys, until a signal."""
+"""`podium serve`: checks its arguments and workers, then answers requests until a signal."""
 
 import secrets
 import socket
@@ -60,7 +60,7 @@ def serve_models(
     say: Callable[[str], None],
     log: Callable[[str], None],
 ) -> None:
-    """Serve systems as models until a signal; UserError, before that, if it would fail."""
+    """Serve systems as models until a signal; UserError before the start if serving would fail."""
     _refuse_run(request.log_dir)
     refuse_unwritable(request.log_dir, "--log-dir")
     with (
@@ -96,7 +96,7 @@ def model_server(
     keys = Keys(request.keys, tell=say)
     spec = read_pool(request.pool)
     source = ModelSource(catalogue, spec, spec.book(), request.learnt, request.seed)
-    _refuse_itself(spec, sock)  # before a check calls the address
+    _refuse_itself(spec, sock)  # first: `served_models` may call workers
     models = served_models(request.systems, source)
     mend(request.log_dir)
     spent = SpentBefore.of(served_requests(request.log_dir))
@@ -135,7 +135,7 @@ def _today() -> date:
 
 
 def _refuse_unbounded(request: EndpointRequest) -> None:
-    """Raise UserError for an address open to everyone without keys, or a limit that admits none."""
+    """Raise UserError if other machines need no key, or if a limit is not positive and finite."""
     if request.keys is None and not is_loopback(request.host):
         raise UserError(
             f"--host {request.host} accepts requests from other machines. Add a --keys file "
@@ -153,7 +153,7 @@ def _refuse_run(log_dir: Path) -> None:
 
 
 def _refuse_itself(spec: PoolSpec, sock: socket.socket) -> None:
-    """Raise UserError for a worker whose address is this server's."""
+    """Raise UserError if a worker's address is this server's own."""
     host, port = sock.getsockname()[:2]
     for slot in spec.slots if spec.label == "live" else ():
         url = urlsplit(str(slot_model(slot).api.base_url or ""))

@@ -38,15 +38,15 @@ UNSERVED: Mapping[str, str] = {
     "match": "its budget is the cost of another system in a run",
     "sandbox": "it needs an Inspect sandbox for programs of other authors",
 }
-"""Needs of a system that no client's request can meet -> the reason."""
+"""Requirement of a system that no client request can meet -> the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """One system on one pool, as a model."""
+    """One system with its worker pool, offered to clients as a model."""
 
     name: str
-    """The name in tables: `moa-lite`."""
+    """The system's name in reports, such as `moa-lite`."""
     card: SystemCard
     args: Mapping[str, Any]
     system: System
@@ -66,25 +66,25 @@ class ServedModel:
 
     @property
     def acts(self) -> bool:
-        """Whether it may call the tools of a conversation."""
+        """Whether the system's replies may call the client's tools."""
         return self.card.acts != "no"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """The parts from which models are made."""
+    """The catalogue, pool, prices and run directory from which served models are made."""
 
     catalogue: Catalogue
     spec: PoolSpec
     book: Book
     learnt: Path | None = None
-    """Directory of a run whose learnt systems are served as they answered there."""
+    """Directory of a run: its learning systems are served with what they learnt in it."""
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModels:
-    """The models, found by every name that a client may use."""
+    """The served models, with a lookup by every id that a client may use."""
 
     models: tuple[ServedModel, ...]
     aliases: Mapping[str, str]
@@ -144,7 +144,7 @@ class ServedModels:
 
 
 def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
-    """Return the models of some systems; UserError if one cannot answer clients."""
+    """Return the models of the named systems; UserError if a system cannot answer clients."""
     learnt = read_experiment(source.learnt) if source.learnt else None
     if source.learnt and learnt is None:
         raise UserError(
@@ -199,7 +199,7 @@ def _unserved(card: SystemCard, *, taught: bool) -> str | None:
 
 
 def _arguments(name: str, card: SystemCard, source: ModelSource) -> dict[str, Any]:
-    """Return a solver's arguments as in a run without choosing and learning."""
+    """Return a solver's arguments as in a run, without those that a run chooses or learns."""
     if name.startswith(f"{SINGLE}:"):
         return {"worker": name.partition(":")[2]}
     takes, k = source.catalogue.parameters(card.solver), split_k(name)[1]
@@ -226,7 +226,7 @@ def _dated(
 
 
 def _is_dated(name: str, model: ServedModel) -> bool:
-    """Say whether a name is a dated id of a model, current or not."""
+    """Return whether a name is a dated id of a model, of its current or another version."""
     return (
         re.fullmatch(rf"{re.escape(model.id)}-\d{{4}}-\d\d-\d\d-[0-9a-f]{{12}}", name) is not None
     )
@@ -235,7 +235,7 @@ def _is_dated(name: str, model: ServedModel) -> bool:
 def models_by_role(
     served: Sequence[ServedModel], spec: PoolSpec, seed: int, time_scale: float
 ) -> dict[str, Mapping[str, Model]]:
-    """Return the workers of each served model by role; all models share those of the pool."""
+    """Return system -> role -> model client; all systems share the clients of the pool."""
     shared = pool_models(spec, seed, time_scale)
     shared.pop(GRADER, None)
     roles: dict[str, Mapping[str, Model]] = {}

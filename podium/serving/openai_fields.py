@@ -1,4 +1,4 @@
-"""Shared by OpenAI's two dialects: reading and refusing fields by name, errors, usage."""
+"""Fields, errors and usage common to OpenAI's Chat Completions and Responses APIs."""
 
 import json
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class Fields(BaseModel):
 
 
 class SharedFields(Fields):
-    """Fields that both dialects' bodies may have."""
+    """Fields of request bodies that both APIs have."""
 
     model: Annotated[str, Field(min_length=1)]
     tools: list[Any] | None = None
@@ -84,7 +84,7 @@ class PlainFormat(Fields):
 
 
 class StreamOptions(Fields):
-    """`stream_options`."""
+    """The field `stream_options`."""
 
     include_usage: bool | None = None
     include_obfuscation: Literal[False] | None = None
@@ -94,7 +94,7 @@ Found = TypeVar("Found", bound=Fields)
 
 
 def read_fields(kind: type[Found], value: object, path: str = "") -> Found:
-    """Return an object's fields; Refusal names the first wrong one, its name prefixed by `path`."""
+    """Return `value` as a valid `kind`; Refusal names the first invalid field, within `path`."""
 
     def name_of(place: Place) -> str:
         name = path
@@ -108,7 +108,7 @@ def read_fields(kind: type[Found], value: object, path: str = "") -> Found:
 def asked_sampling(
     options: Iterable[tuple[str, str, Any]],
 ) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return the set options of (our field, the dialect's name, value), and the dialect's names."""
+    """Return the config of all (field, name in request, value) with a value, and field -> name."""
     fields = [option for option in options if option[2] is not None]
     config = GenerateConfig(**{field: value for field, _, value in fields})
     return config, {field: name for field, name, _ in fields}
@@ -141,7 +141,7 @@ def _refuse_lost(schema: object, supported: Iterable[str], path: str) -> None:
 
 
 def function_tool(function: FunctionFields, path: str) -> ToolInfo:
-    """Return a function in the form in which workers are offered it."""
+    """Return a client's function as a tool for workers."""
     schema = function.parameters or {"type": "object"}
     return tool_info(function.name, function.description or "", schema, f"{path}.parameters")
 
@@ -157,7 +157,7 @@ def response_schema(form: SchemaFields, path: str) -> ResponseSchema:
     """Return the schema that a worker's answer must follow."""
     place = f"{path}.schema"
     try:
-        json.dumps(form.schema_, allow_nan=False)  # a reply repeats it
+        json.dumps(form.schema_, allow_nan=False)  # replies repeat the schema
         _refuse_lost(form.schema_, JSONSchema.model_fields, place)
         schema = JSONSchema.model_validate(form.schema_)
     except (ValueError, RecursionError):
@@ -221,7 +221,7 @@ async def read_messages(
     """Return a conversation and whether it has images; Refusal if it cannot be read."""
     try:
         messages = await convert
-    except Exception:  # Inspect's converters raise any error of their client's objects
+    except Exception:  # Inspect's converters raise any type of error
         raise invalid(name, "it cannot be read as a conversation") from None
     images = any(
         isinstance(block, ContentImage)
@@ -249,19 +249,19 @@ ERRORS: Mapping[RefusalKind, tuple[str, str | None]] = {
     "stopping": ("api_error", "server_stopping"),
     "deadline": ("api_error", "deadline_exceeded"),
 }
-"""OpenAI's type and code of each refusal; a code of podium's if OpenAI has none."""
+"""Kind of refusal -> (OpenAI's error type, error code); podium's code if OpenAI has none."""
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:
     """Return OpenAI's error object."""
     kind, code = ERRORS[refusal.kind]
     if refusal.kind == "not_found" and refusal.param != "model":
-        code = "not_found"  # a path or a trace
+        code = "not_found"  # an unknown endpoint or trace
     return {"error": {"message": str(refusal), "type": kind, "param": refusal.param, "code": code}}
 
 
 def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | None:
-    """Return a bill as Fugu's usage, `into` and `out` being the dialect's names of the counts."""
+    """Return a bill as `usage` of Fugu's API; `into` and `out` name input and output tokens."""
     visible, hidden = bill.visible, bill.orchestration
     if visible is None or hidden is None:
         return None

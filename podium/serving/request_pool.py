@@ -1,4 +1,4 @@
-"""The checks of a client's request, and the pool that answers its calls."""
+"""Checks of a client request's fields, and the worker pool that makes its model calls."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from podium.serving.exchange import Refusal, ServedRequest, StepBegun
 from podium.serving.models import ServedModel
 
 WITH_PLANS = frozenset({"max_tokens"})
-"""Sampling fields that systems that plan support: the limit holds for each worker's reply."""
+"""Sampling fields that planning systems support: each worker's reply gets this limit."""
 
 
 def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
-    """Raise Refusal (400) for a field that the model does not support, by its dialect's name."""
+    """Raise Refusal (400), which names the field, if the model does not support a field."""
     if not request.messages:
         raise Refusal(
             400,
@@ -31,7 +31,7 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
     if model.passes_through:
         return
     fields = request.params.keys() & {"images"}
-    if not (request.conversation.has_tools and model.acts):  # who acts is sent all the rest
+    if not (request.conversation.has_tools and model.acts):  # a system that calls tools gets all
         fields |= request.config.model_dump(exclude_none=True).keys() - WITH_PLANS
         fields |= {"tools"} if request.conversation.has_tools else set[str]()
     for name in sorted(fields):
@@ -47,11 +47,11 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
 
 @dataclass(slots=True)
 class RequestGate:
-    """Limits of one request, checked before each of its calls."""
+    """Limits of one client request, checked before each of its model calls."""
 
     max_calls: int
     spend: Spend
-    """The request's own meter; after it has ended, queued calls are not made."""
+    """The request's own spend meter; once it is ended (by `close`), it admits no queued call."""
     begun: Callable[[StepBegun], None]
     calls: int = 0
     steps: int = 0
@@ -80,21 +80,21 @@ class RequestGate:
 
 @dataclass(slots=True, kw_only=True)
 class RequestPool(ConversationPool):
-    """The workers for one client request; each call first passes the gate."""
+    """The workers for one client request; `gate` must allow each model call."""
 
     gate: RequestGate
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Added to the worker's own headers in every request."""
+    """HTTP headers of every model call, in addition to the worker's own."""
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
-        """Return the limit of a reply's length, and the headers of every request."""
+        """Return the config with the token limit of a reply, and with the HTTP headers."""
         model_config = self.models[worker].config
         headers = {**(model_config.extra_headers or {}), **self.headers} if self.headers else None
         limited = ConversationPool.limits(self, worker, config)
         return limited.merge(GenerateConfig(extra_headers=headers))
 
     def has_planned(self, steps: int) -> None:
-        """Store the number of steps, for progress events."""
+        """Store the number of steps of the system's plan, for progress events."""
         self.gate.planned = steps
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:

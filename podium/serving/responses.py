@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, without a store: reads requests, writes replies and streams."""
+"""OpenAI's Responses API without stored responses: parses requests, writes replies, streams."""
 
 import json
 import time
@@ -51,7 +51,7 @@ from podium.serving.openai_fields import (
 
 
 class ReasoningFields(Fields):
-    """`reasoning`; a summary set to `auto` may be omitted."""
+    """The field `reasoning`; `summary: auto` is accepted, but no reply has a summary."""
 
     effort: Effort | None = None
     summary: Literal["auto", "none"] | None = None
@@ -59,20 +59,20 @@ class ReasoningFields(Fields):
 
 
 class SchemaFormat(SchemaFields):
-    """`text.format` of type `json_schema`."""
+    """The field `text.format` if its type is `json_schema`."""
 
     type: Literal["json_schema"]
 
 
 class TextFields(Fields):
-    """`text`."""
+    """The field `text`."""
 
     format: dict[str, Any] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
 class ResponsesFields(SharedFields):
-    """The body of a request."""
+    """The body of a request to `/v1/responses`."""
 
     input: Any
     instructions: str | None = None
@@ -87,7 +87,7 @@ class ResponsesFields(SharedFields):
     background: Literal[False] | None = None
     stream_options: StreamOptions | None = None
     client_metadata: dict[str, Any] | None = None
-    """Codex's description of itself."""
+    """Metadata that Codex, OpenAI's coding agent, sends about itself."""
 
 
 class FunctionToolFields(FunctionFields):
@@ -107,7 +107,7 @@ class NamespaceFields(Fields):
 
 ITEMS = ("message", "function_call", "function_call_output", "reasoning")
 SAID, HEARD = ("output_text", "refusal"), ("input_text", "input_image")
-"""Content types of an assistant, and of all other roles; the converter drops others silently."""
+"""Content types of assistants, and of other roles; Inspect's converter drops all others."""
 FAILED: Mapping[RefusalKind, str] = {
     "too_many": "rate_limit_exceeded",
     "out_of_budget": "rate_limit_exceeded",
@@ -128,7 +128,7 @@ class OpenAIResponses:
     name: DialectName = "responses"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) if a field is wrong or not supported."""
+        """Parse a request body; Refusal (400) if a field is invalid or not supported."""
         fields = read_fields(ResponsesFields, make_storable(body))
         _check_input(fields.input)
         convert = messages_from_openai_responses(_for_inspect(fields.input))
@@ -159,19 +159,19 @@ class OpenAIResponses:
         return _ended(request, reply, [item.whole for item in _items(request, reply)])
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return OpenAI's error object; the trace is in its headers."""
+        """Return OpenAI's error object; the response's headers name the trace."""
         return error_body(refusal)
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
-        """Return the writer of events."""
+        """Return the writer of a streamed reply's events."""
         return ResponsesStream(request, trace, created)
 
 
 def _for_inspect(value: Any) -> Any:
-    """Return the input in the form that the converter accepts.
+    """Return the input as Inspect's converter needs it.
 
-    Without `type: message`, the converter drops an assistant's parts; it keeps each call's
-    namespace for the life of the process.
+    Without `type: message`, the converter drops the content of assistants' messages; it would
+    keep the `namespace` of each tool call in memory for the life of the process.
     """
     if isinstance(value, str):
         return value
@@ -210,7 +210,7 @@ def _check_item(item: Mapping[str, Any], path: str) -> None:
 
 
 class Offer:
-    """A request's tools: as workers are offered them, and as the reply repeats them."""
+    """The tools of a request: in the form that workers get, and as the reply repeats them."""
 
     def __init__(self, tools: list[Any]) -> None:
         """Read the tools; Refusal if one cannot be offered."""
@@ -268,7 +268,7 @@ def _chosen(choice: ToolChoice | None) -> Any:
 
 
 def _echo(fields: ResponsesFields) -> dict[str, Any]:
-    """Return the fields that a response repeats; those with a default must not be null."""
+    """Return the request's fields that a response repeats, with defaults where null is invalid."""
     text = fields.text or TextFields()
     effort = fields.reasoning.effort if fields.reasoning else None
     return {
@@ -290,7 +290,7 @@ def _echo(fields: ResponsesFields) -> dict[str, Any]:
 
 
 def _response(request: ServedRequest, trace: str, created: int, **fields: Any) -> dict[str, Any]:
-    """Return a response object with every null that its schema requires."""
+    """Return a response object; fields that its schema requires are null if they are unknown."""
     body: dict[str, Any] = {
         "id": f"resp_{trace}",
         "object": "response",
@@ -315,7 +315,7 @@ def _response(request: ServedRequest, trace: str, created: int, **fields: Any) -
         **fields,
     }
     data = Response.model_validate(body).model_dump(mode="json", exclude_unset=True, by_alias=True)
-    return data | {name: body[name] for name in ("created_at", "completed_at")}  # whole seconds
+    return data | {name: body[name] for name in ("created_at", "completed_at")}  # as int, not float
 
 
 def _ended(
@@ -340,10 +340,10 @@ def _ended(
 
 @dataclass(frozen=True, slots=True)
 class OutputItem:
-    """One item of a response: at its beginning, and complete."""
+    """One output item of a response: still empty (`begun`) and complete (`whole`)."""
 
     whole: dict[str, Any]
-    field: Literal["content", "arguments"]  # the field that its events fill
+    field: Literal["content", "arguments"]  # the field that the item's events fill
 
     @property
     def begun(self) -> dict[str, Any]:
@@ -353,7 +353,7 @@ class OutputItem:
 
 
 def _items(request: ServedRequest, reply: ServedReply) -> list[OutputItem]:
-    """Return a reply's text and calls; an empty text if it has neither."""
+    """Return a reply's text and tool calls as output items; an empty text if it has neither."""
     status = "incomplete" if reply.stop in CUT else "completed"
     items: list[OutputItem] = []
     if reply.text or not reply.tool_calls:
@@ -392,7 +392,7 @@ class ResponsesStream:
     """
 
     def __init__(self, request: ServedRequest, trace: str, created: int) -> None:
-        """Write for one request."""
+        """Write the events for one request, whose id is `trace`; `created` is a Unix time."""
         self._request = request
         self._begun = _response(request, trace, created)
         self._numbers = count()
@@ -408,7 +408,7 @@ class ResponsesStream:
         yield self._of_response("in_progress", self._begun, **extra)
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
-        """Yield the items, and the response with its usage."""
+        """Yield the events of each output item, and of the response with its usage."""
         items = _items(self._request, reply)
         for index, item in enumerate(items):
             yield from self._item(index, item)
@@ -416,7 +416,7 @@ class ResponsesStream:
         yield self._of_response(response["status"], response)
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
-        """Yield the response as failed."""
+        """Yield the event of a failed response, with the error."""
         code = FAILED.get(refusal.kind, "server_error")
         error = {"code": code, "message": str(refusal)}
         yield self._of_response("failed", {**self._begun, "status": "failed", "error": error})

@@ -49,16 +49,16 @@ from podium.serving.request_pool import (
 from podium.serving.telemetry import Telemetry
 
 VIA = "x-podium-via"
-"""Header that lists podium servers on a request's way, to detect a pool that calls itself."""
+"""Header: ids of the podium servers that a request has passed, to detect a pool's loop."""
 _SERVER = re.compile(r"[0-9a-f]{16}")
 MOST_SERVERS = 16
 Made = Mapping[str, Mapping[str, Model]]
 
 
 def servers_before(headers: Mapping[str, str]) -> list[str]:
-    """Return the podium servers that a request has passed; other words are dropped."""
+    """Return the ids of the podium servers that a request has passed; drops other words."""
     names = headers.get(VIA, "").split()[:MOST_SERVERS]
-    return [name for name in names if _SERVER.fullmatch(name)]  # no other words reach providers
+    return [name for name in names if _SERVER.fullmatch(name)]  # providers get no other words
 
 
 def new_trace() -> str:
@@ -68,7 +68,7 @@ def new_trace() -> str:
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request that is being answered, as its endpoint sees it."""
+    """A request that is being answered: the endpoint waits for its steps and its reply."""
 
     trace: str
     request: ServedRequest
@@ -77,7 +77,7 @@ class PendingRequest:
     gate: RequestGate
     question: Question
     headers: Mapping[str, str]
-    """The client's: the podium servers on its way, and the span it belongs to."""
+    """The client's HTTP headers, among them `VIA` and those of its OpenTelemetry span."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=monotonic)
     step: StepBegun | None = None
@@ -87,27 +87,27 @@ class PendingRequest:
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client has disconnected or the deadline has passed."""
     bill: RequestBill | None = None
-    """None until it has ended."""
+    """None until the request has ended."""
     task: "asyncio.Task[ServedReply] | None" = None
 
     @property
     def sample(self) -> SampleRef:
-        """Its reference in the journal."""
+        """The reference by which the journal identifies this request."""
         return SampleRef(self.trace, 1, self.trace)
 
     def begin_step(self, step: StepBegun) -> None:
-        """Note a step that begins."""
+        """Store a step that begins, for the next heartbeat of the stream."""
         self.step = step
         self.moved.set()
 
     def hang_up(self, refusal: Refusal) -> None:
-        """Stop new calls and end the wait; calls in flight finish by themselves."""
+        """Stop new calls and stop waiting for the reply; calls in flight still finish."""
         self.gate.close(refusal)
         self.moved.set()
         self.left.set()
 
     async def beats(self, every_s: float) -> AsyncGenerator[StepBegun | None]:
-        """Yield until it has ended: each step that begins, None after `every_s` without one."""
+        """Until the request ends, yield each step that begins, or None after `every_s` seconds."""
         assert self.task is not None, "made by ModelService.begin"
         while not (self.task.done() or self.left.is_set()):
             with suppress(TimeoutError):
@@ -136,7 +136,7 @@ class ModelService:
 
     models: ServedModels
     made: Made
-    """System -> its workers, made in the event loop that serves."""
+    """System -> role -> model client, made in the server's event loop."""
     admission: Admission
     journals: DailyJournals
     telemetry: Telemetry
@@ -144,7 +144,7 @@ class ModelService:
     book: Book
     log_dir: Path
     name: str
-    """This server's name in `VIA`, which identifies a request that returns."""
+    """This server's id in the header `VIA`, to recognise a request that returns to it."""
     keep_texts: bool = False
     stopping: bool = False
     in_flight: "set[asyncio.Task[ServedReply]]" = field(
@@ -159,7 +159,7 @@ class ModelService:
     def begin(
         self, trace: str, request: ServedRequest, caller: Caller, headers: Mapping[str, str]
     ) -> PendingRequest:
-        """Begin to answer a request; Refusal, before any call, if it is not admitted."""
+        """Start the task that answers a request; Refusal, before any call, if not admitted."""
         self.refuse_stopping()
         model = self.models.find(request.model)
         refuse_unhonoured(request, model)
@@ -177,7 +177,7 @@ class ModelService:
         return pending
 
     def answering(self, model_id: str) -> list[Model]:
-        """Return the workers one of which gets a conversation unchanged; none for planners."""
+        """Return the workers that may get a conversation unchanged; empty if the system plans."""
         model = self.models.find(model_id)
         workers = self.made[model.name] if model.passes_through else dict[str, Model]()
         only = model.args.get("worker")
@@ -186,10 +186,10 @@ class ModelService:
     def _ended(self, task: "asyncio.Task[ServedReply]") -> None:
         self.in_flight.discard(task)
         if not task.cancelled():
-            task.exception()  # mark it as retrieved: the waiting endpoint may be gone
+            task.exception()  # mark the error as retrieved: the endpoint may have stopped waiting
 
     async def drain(self, grace_s: float) -> None:
-        """Take no new request; wait up to `grace_s` for those in flight, then cancel them."""
+        """Refuse new requests; wait up to `grace_s` for those in flight, then cancel them."""
         self.stopping = True
         if self.in_flight:
             _, pending = await asyncio.wait(self.in_flight, timeout=grace_s)
@@ -208,7 +208,7 @@ class ModelService:
                 await model.api.aclose()
 
     def _headers(self, pending: PendingRequest) -> dict[str, str]:
-        """Return the headers of requests to real providers, with the servers on the way."""
+        """Return the header `VIA` for calls to real providers; no header for simulated workers."""
         if pending.model.spec.label != "live":
             return {}
         return {VIA: " ".join((*servers_before(pending.headers), self.name))}
@@ -241,7 +241,7 @@ class ModelService:
     async def _asked(
         self, pending: PendingRequest, spend: Spend, journal: RequestJournal
     ) -> tuple[Answer, RequestPool]:
-        """Pass the request to its system; after the deadline no new call is made."""
+        """Return the system's answer and the pool it used; no new call after the deadline."""
         model, request = pending.model, pending.request
         journal.journal().write("request", _opening(pending))
         pool = RequestPool(
@@ -264,7 +264,7 @@ class ModelService:
             late.cancel()
 
     def _refusal(self, error: Exception) -> Refusal:
-        """Return the refusal for a failure: its kind, without a provider's text."""
+        """Return the refusal for an exception; it does not repeat the provider's text."""
         if isinstance(error, Refusal):
             return error
         if isinstance(error, QuestionLimit):

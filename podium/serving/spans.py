@@ -24,14 +24,14 @@ FLUSH_S = 5.0
 LONGEST = 1024
 """Maximum characters of an attribute."""
 DIGESTS = frozenset({"podium.prompt_sha256", "podium.output_sha256", "podium.raw_usage"})
-"""Not sent: a digest can reveal a short prompt, and a raw usage is foreign text."""
+"""Attributes not sent: a digest can reveal a short prompt; a raw usage is provider's text."""
 
 
 class SpanExport:
     """Makes spans of finished requests and sends them to a collector."""
 
     def __init__(self, endpoint: str, note: Callable[[str], object]) -> None:
-        """Start; `note` is called, once, if the collector does not accept spans."""
+        """Start the exporter; `note` gets one warning if the collector does not accept spans."""
         # The library warns of each lost batch; this class warns once.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
         self._watched = _Watched(OTLPSpanExporter(endpoint=endpoint, timeout=FLUSH_S), note)
@@ -47,7 +47,7 @@ class SpanExport:
         self._parent = TraceContextTextMapPropagator()
 
     def record(self, served: Served) -> None:
-        """Make the spans of a request, below the client's own if it names one."""
+        """Make the spans of a request, as children of the client's span if the headers name one."""
         headers = {name: served.headers.get(name, "") for name in ("traceparent", "tracestate")}
         span = self._tracer.start_span(
             f"invoke_workflow {served.system}",
@@ -122,7 +122,7 @@ def _ns(moment: datetime) -> int:
 
 
 def request_attributes(served: Served) -> dict[str, Any]:
-    """Return a request's attributes, named as in `podium.harness.ledger.call`; none if unknown."""
+    """Return a request's span attributes, named as in `podium.harness.ledger.call`, if known."""
     tokens = tokens_of(served.bill)
     usd: Decimal | None = served.bill.usd if served.bill else None
     values = {

@@ -15,9 +15,9 @@ from podium.harness.records import CONDUCTOR
 from podium.serving.exchange import Served, tokens_of
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)
-"""Seconds: from a stub's reply to a conductor's half hour."""
+"""Histogram bounds, in seconds: from stub workers (10 ms) to slow conductors (30 min)."""
 OTHER = "other"
-"""The label of an unknown system, so that clients' input creates no new series."""
+"""The label of an unknown system, so that clients' input creates no new metric series."""
 
 
 class SpanSink(Protocol):
@@ -33,7 +33,7 @@ class SpanSink(Protocol):
 
 
 def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
-    """Return the sender of spans to a collector; UserError for a bad URL, or without the extra."""
+    """Return the sender of spans; UserError if the URL is invalid or `podium[otlp]` is missing."""
     try:
         address = urlsplit(url)
         good = address.scheme in ("http", "https") and address.hostname and address.port != 0
@@ -60,13 +60,13 @@ class Telemetry:
         write: Callable[[str], object],
         otlp: str | None = None,
     ) -> None:
-        """Begin with zeros for `systems`; UserError if `otlp` is not a collector's URL."""
+        """Start the metrics of `systems` at zero; UserError if `otlp` is not a collector's URL."""
         self._systems, self._write = frozenset(systems), write
         self._spans = spans_to(otlp, self._warn) if otlp is not None else None
         self._metrics = _Metrics(systems)
 
     def begun(self, system: str) -> None:
-        """Count a request as in flight, until `ended`."""
+        """Count a request as in flight, until `ended` is called."""
         self._metrics.in_flight.labels(self._label(system)).inc()
 
     def ended(self, served: Served) -> None:
@@ -105,7 +105,7 @@ class Telemetry:
 
 
 class _Metrics:
-    """The series of one service, in a separate registry: two in one process do not clash."""
+    """The metrics of one service, in a registry of their own: services do not clash."""
 
     def __init__(self, systems: Sequence[str]) -> None:
         def made(kind: Any, name: str, text: str, *labels: str, **options: Any) -> Any:
@@ -139,7 +139,7 @@ class _Metrics:
             self._zero(system)
 
     def _zero(self, system: str) -> None:
-        """Initialise a system's series with zeros: rates need a first value."""
+        """Set a system's metrics to zero: Prometheus needs a first value to compute a rate."""
         for series in (self.in_flight, self.dollars, self.unpriced, self.seconds):
             series.labels(system)
         for dialect in ("chat", "responses", "messages"):
@@ -167,7 +167,7 @@ class _Metrics:
 
 
 def log_line(served: Served) -> str:
-    """Return a finished request as one line of JSON: ASCII, so that no name can break it."""
+    """Return a finished request as a line of JSON, in ASCII so that no name can break the line."""
     bill = served.bill
     return json.dumps(
         {

@@ -1,8 +1,8 @@
 """Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
 
-Inspect's totals differ from each other by design: none includes reads from its cache; a sample's
-covers its last attempt only; a run's includes failed attempts, and those of earlier logs all or not
-at all. So a run's total must be this log's calls plus some whole groups of the others.
+Inspect's totals differ by design: none includes replies from its cache; a sample's total covers its
+last attempt only; a run's total includes failed attempts, and all or none of those of an earlier
+log. So a run's total must equal the sum of its log's calls and of some whole groups of others.
 """
 
 from collections import defaultdict
@@ -86,8 +86,8 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, check: InvariantCheck) 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
     """Whether Inspect added up several requests of a call, and kept the last raw usage only."""
-    # It does for Anthropic: a paused turn is continued, and a compacted one has `iterations`,
-    # which its own counts leave out.
+    # Inspect does so for Anthropic: it continues a paused turn; a compacted turn has `iterations`,
+    # which the turn's own counts leave out.
     entry = evidence.seen.get(row.event or "")
     if entry is None:
         return False
@@ -96,7 +96,7 @@ def _of_several(evidence: Evidence, row: Call) -> bool:
 
 
 MOST = 10
-"""Up to this number of groups, every combination is tried; above it, every combination of kinds."""
+"""Maximum groups of which every combination is tried; above, only combinations of kinds."""
 
 Adder = Callable[[Iterable[Call]], Sums]
 
@@ -115,14 +115,14 @@ def sample_sums(evidence: Evidence, check: InvariantCheck) -> Faults:
 def _unequal(evidence: Evidence, sample: SampleRecord) -> Iterator[str]:
     rows, late = _own(evidence, sample)
     for kind, totals, adder in _both(sample):
-        again = adder(late)  # judged again after the run: Inspect keeps the old total
+        again = adder(late)  # regraded after the run: Inspect keeps the old total
         for name, gap in differences(totals, adder(rows)):
             if not late or gap != minus(NO_TOKENS, again.get(name, NO_TOKENS)):
                 yield f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(gap)}"
 
 
 def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]:
-    """Yield Inspect's totals by model and by role, each with the function that adds up calls so."""
+    """Yield Inspect's totals by model and by role, each with the function that groups calls so."""
     for kind, totals, adder in (
         ("model", record.model_usage, spent),
         ("role", record.role_usage, spent_by_role),
@@ -131,7 +131,7 @@ def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]
 
 
 def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[Call], list[Call]]:
-    """Return the rows of a sample's last attempt, and those of them made after it had ended."""
+    """Return the calls of a sample's last attempt, and those of them that regraded it later."""
     rows = [evidence.by_event[event.id] for event in sample.events if event.id in evidence.by_event]
     late = [row for row in rows if row.scope == "scoring" and row.started > sample.completed]
     return rows, late if sample.completed else []
@@ -144,7 +144,7 @@ def _cut_off(sample: SampleRecord) -> bool:
 
 
 Group = tuple[str, str, bool]
-"""How some calls relate to a run's total: a kind, a log, and whether a later run made them."""
+"""A group of calls in a run's total: its kind, its log, and whether a later run made it."""
 OWN: Group = ("", "", False)
 
 
@@ -175,7 +175,7 @@ def has_totals(log: LogRecord) -> bool:
 
 
 def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
-    """Group calls by their relation to a log's total, which has all of a group or none of it."""
+    """Return group -> calls; the total in a log includes either all calls of a group or none."""
     here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for sample in log.samples if _cut_off(sample) for event in sample.events}
@@ -200,7 +200,7 @@ def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest that has it, or by time."""
+    """Return the log of the run that made a call: the oldest with the call, else by its time."""
     # Time alone can be wrong: Inspect dates a retry's log a second after the log before it, which
     # can be later than the calls in it.
     origin = evidence.first_log.get(row.event or "")
@@ -211,7 +211,7 @@ def _run_of(evidence: Evidence, row: Call) -> LogRecord:
 def explain(
     theirs: Sums, groups: Mapping[Group, Sequence[Call]], adder: Adder
 ) -> tuple[set[Group], Sums]:
-    """Return the fewest groups that add up to a run's total, or OWN and the tokens unexplained."""
+    """Return the fewest groups that add up to a run's total; else `OWN`, and the tokens missing."""
     gap = dict(differences(theirs, adder(groups.get(OWN, ()))))
     sums = {group: adder(rows) for group, rows in groups.items() if group != OWN and not group[2]}
     for chosen in _choices([group for group, tokens in sums.items() if tokens]):
@@ -253,7 +253,7 @@ def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
-    """Yield each row with its journal's outcome; None if the outcome is another attempt's."""
+    """Yield each attempt with its outcome in the journal; None if that is of another attempt."""
     # A call's outcome belongs to its last attempt, or to none if it was still to be retried.
     last_attempts: dict[str, int] = {}
     calls = evidence.calls
@@ -421,7 +421,7 @@ ROUNDING = Decimal("0.0000005")
 """Largest rounding difference per call: half a millionth of a dollar, or half of the last place
 that the provider gives."""
 OWN_KEY = '"is_byok":true'
-"""In OpenRouter's usage if the user's own key paid the provider behind it."""
+"""Text in OpenRouter's usage if the provider behind it charged the user's own key."""
 WITH_KEY = " with a key of your own, its fee and the provider behind it"
 FEE = "calls of {} with a key of your own: the provider states its fee alone, which is not compared"
 
