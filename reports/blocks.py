@@ -23,7 +23,7 @@ class ReportOptions:
 
     vs: str | None = None  # system that all others are compared with
     epochs: int | None = None  # number of first epochs of every question that are used
-    maj: int | None = None  # tries in a majority (default: all epochs)
+    maj: int | None = None  # tries in a majority vote (default: all epochs)
     derived: bool = False  # show derived rows in the terminal, too; table.md always has them
     published: bool = False  # show published figures in the terminal, too
     equivalence: float | None = None  # margin of accuracy within which systems are equivalent
@@ -72,7 +72,7 @@ def group_of(system_run: SystemRun) -> Group:
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return the evaluation runs by group, cut to `options.epochs`, each with its uncut number."""
+    """Return evaluation runs by group, cut to `options.epochs`, each with its uncut epoch count."""
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
@@ -223,7 +223,7 @@ def reference_of_block(rows: Sequence[TableRow]) -> str:
 
 
 ORACLE = "oracle"
-"""Name prefix of systems that know the answers: upper bounds for some plans, not for all."""
+"""Name prefix of systems that know the answers: the best of some plans, not of all plans."""
 
 
 def beaten_oracles(oracles: Sequence[TableRow], rows: Sequence[TableRow]) -> list[str]:

@@ -33,7 +33,7 @@ class Column:
     """A column's name, meaning and unit, for the terminal, Markdown, LaTeX, page and files."""
 
     key: str
-    """Its name in table.csv, table.json, table.parquet and frames."""
+    """Its name in table.csv, table.json, table.parquet and data frames."""
     tip: str
     unit: str = ""
     """`share` and `points` are fractions of 1, shown in percent; `%` is in percent already."""

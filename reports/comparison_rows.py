@@ -34,7 +34,7 @@ Pair = tuple[TableRow, SystemRun]  # a row and the system run that it is made fr
 
 OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
 OF_TOTALS = [name for name in COLUMNS if name in {field.name for field in fields(SystemTotals)}]
-"""Columns taken from fields of that name in `RunFacts` and `SystemTotals`, some as text."""
+"""Columns copied from the fields of the same name in `RunFacts` and `SystemTotals`."""
 RULES = {BEST_SINGLE: "chosen on the train split"}
 FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
@@ -192,7 +192,7 @@ def _json(value: Mapping[str, object]) -> str:
 
 
 def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
-    """Return a table, header first: each system's source, prompts and deviations from it."""
+    """Return a table, header first: each system's source, prompts, deviations from the source."""
     heads = ("system", "source", "prompts (sha256)", "deviations")
     lines = {
         (f"`{row.system}`", row.source, row.prompt_sha256[:12] or "none", row.deviations or "none")
@@ -229,7 +229,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return dollars of own GPUs, from output tokens; None if unknown or if none is priced."""
+    """Return dollars of own GPUs, from output tokens; None if tokens or GPU prices are unknown."""
     dollars: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)

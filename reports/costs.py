@@ -174,7 +174,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
     placed = np.flatnonzero(there)
     if placed.size > 1 and common.any():
         usd, scores = (mean[np.isfinite(mean[:, placed[0]])][:, placed] for mean in means[1:3])
-        shares = non_dominated(usd, scores).mean(axis=0)  # of the resamples: on the frontier
+        shares = non_dominated(usd, scores).mean(axis=0)  # share of resamples on the frontier
         for column, share in zip(placed.tolist(), shares.tolist(), strict=True):
             columns[column]["pareto_probability"] = share
     return columns

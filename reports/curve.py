@@ -17,7 +17,7 @@ from podium.reports.row import TableRow, block_of
 Series = Mapping[str, Sequence[tuple[float, float, float, float]]]
 """Name of a system -> its points: x, accuracy y in percent, and the ends of y's interval."""
 Chart = tuple[str, str, Series]
-"""A title, the label of x, and the series."""
+"""A title, the label of the x axis, and the series."""
 
 
 def figure_of_charts(charts: Sequence[Chart]) -> Figure:
@@ -49,7 +49,7 @@ def _scale(axes: Any, places: Sequence[float]) -> None:
 
 
 def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
-    """Return two charts per block (dollars, seconds); rows with an equal budget: by its unit."""
+    """Return charts of each block against dollars and seconds, or against its equal budget."""
     charts = budget_charts([row for row in rows if row.equal])
     for block in blocks.blocks_of([row for row in rows if not row.equal]):
         title = f"{blocks.asked_name(block[0])}, pool {blocks.pool_name(block[0], rows)}"

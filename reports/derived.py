@@ -156,7 +156,7 @@ SUBJECT, PASS_AT = "subject", "pass@k"
 MOST_GROUPS = 12
 """Maximum number of groups that tables show of a grouping, e.g. of subjects; files have all."""
 RANKS = ("easy", "medium", "hard")
-"""These groups come first, in this order; other groups follow by name."""
+"""Groups that come first, in this order; all others follow by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class GroupScore:
     ci_high: float | None
 
 
-USUAL = 0.1  # assumed share of questions on which two systems differ, if no pair shows it
+USUAL = 0.1  # assumed share of questions on which two systems differ, if none are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +316,9 @@ class Comparison:
     pairs: tuple[tuple[Pair, ...], ...] = ()
     """The rows again, block by block, each with the system run that it is made from."""
     across: tuple[AcrossRow, ...] = ()
-    """Systems over all suites; empty if no two suites share label, pool and price book."""
+    """A row per system over all suites; empty if no two suites share label, pool and prices."""
     learning: tuple[LearningCost, ...] = ()
-    """The costs of learning, block by block; the reference comes first."""
+    """Learning costs of systems, block by block; in each, the reference comes first."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
         """Return (grouping, scores) of some rows for each grouping they have, e.g. `subject`."""

@@ -13,7 +13,7 @@ Finished = tuple[TableRow, SystemRun, RowTexts]
 
 
 def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
-    """Return the runs in directories, each directory reported alone; UserError if unfinished."""
+    """Return the runs below directories, with a report per directory; UserError if unfinished."""
     runs: list[Finished] = []
     for folder in dict.fromkeys(path.resolve() for path in dirs):
         report = report_of([folder])

@@ -61,7 +61,7 @@ class ChoiceTable:
 
 
 def gateway_choices(blocks: Sequence[Sequence[Pair]], dirs: Sequence[Path]) -> list[ChoiceTable]:
-    """Return two tables per gateway, its models and its rivals; UserError without a gateway."""
+    """Return two tables per gateway: its models, other workers; UserError without a gateway."""
     files = [run for folder in dirs for run in system_runs_below(folder)]
     tables = [table for block in blocks for table in _of_block(block, files)]
     if not tables:

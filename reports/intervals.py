@@ -37,7 +37,7 @@ class Difference:
     test: Literal["mcnemar", "sign-flip"]
     """McNemar's exact test for single binary draws; random sign flips for means over epochs."""
     p_holm: float
-    """Adjusted for all comparisons with the same reference; `p_value` if there is only one."""
+    """p-value adjusted (Holm) for all comparisons with the reference; `p_value` if only one."""
     n_better: int
     n_worse: int
     correlation: float | None
@@ -72,9 +72,9 @@ def question_means(values: Values) -> dict[str, float]:
 def accuracy_interval(values: Values) -> Bounds | None:
     """Return the 95 % Wilson score interval of the accuracy; None if nothing was graded.
 
-    With several epochs it is Wilson's on the effective sample size of questions as clusters (Korn
-    and Graubard; Franco et al. 2019, PMC6690503). If that cannot be estimated (all grades equal,
-    epochs unequal in number), on one observation per question: wider, never too narrow.
+    With several epochs, n is the effective sample size with questions as clusters (Korn and
+    Graubard; Franco et al. 2019, PMC6690503). If that cannot be estimated (all grades equal,
+    epochs unequal in number), n is the number of questions: wider, never too narrow.
     """
     means = question_means(values)
     if not means:

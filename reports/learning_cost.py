@@ -28,7 +28,7 @@ QUERIES = (100, 1_000, 10_000)
 """The numbers of queries for which a system's dollars are shown."""
 REFERENCE, AT_ONCE, NEVER, UNKNOWN = "reference", "at once", "never", "unknown"
 TAUGHT = re.compile(r"train questions of (.+)$")
-"""Finds in a run's note (by harness/run) which other suites than its own a system learnt from."""
+"""Matches a run's note (from harness/run) on the other suites that a system learnt from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _best_of(alone: Sequence[SystemRun]) -> set[object]:
 
 @cache
 def trainings() -> Mapping[str, Mapping[str, str]]:
-    """Return sha256 of a checkpoint -> cost of its training, a line of trainings.csv."""
+    """Return sha256 of a checkpoint -> the line of trainings.csv on its training's cost."""
     text = files("podium.reports").joinpath("trainings.csv").read_text(encoding="utf-8")
     return {row["checkpoint_sha256"]: row for row in csv.DictReader(text.splitlines())}
 

@@ -34,7 +34,7 @@ COLOURS = (
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-NAMED = len(SHAPES)  # systems of a panel that are named; more names would hide the points
+NAMED = len(SHAPES)  # maximum systems named in a panel; more names would hide the points
 GREY = "#9a9a9a"
 NAME = 32  # maximum characters of a drawn name
 DECADE = 10  # a range wider than this is drawn on a logarithmic axis
@@ -133,7 +133,7 @@ def _panel(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> No
     grey = [panel.point(row) for row in panel.drawn if not any(row is peer for peer in panel.named)]
     if grey:
         axes.scatter(*zip(*grey, strict=True), s=22, color=GREY, alpha=0.7, linewidths=0)
-    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: no system lies between two
+    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: nothing lies between two
         x, y = zip(*map(panel.point, panel.frontier), strict=True)
         axes.step(x, y, where="post", color="grey", linewidth=0.8, alpha=0.6)
     for row in panel.named:

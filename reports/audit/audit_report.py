@@ -74,7 +74,7 @@ class Reconciled:
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: Sums = field(default_factory=dict[str, Tokens])
     causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
-    """`samples`, `runs` or `hooks` -> cause -> the ledger's tokens less those of that record."""
+    """Record (`samples`, `runs`, `hooks`) -> cause -> the ledger's tokens less the record's."""
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
     """Label and scope, e.g. `live inference` -> way of billing (see `BILLING`) -> sums of calls."""
     bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
@@ -400,7 +400,7 @@ def _wrapped(text: str, subsequent_indent: str) -> list[str]:
 
 
 def as_text(audit: Audit) -> str:
-    """Return an audit for a terminal: the sums, the verdicts and the first faults of each."""
+    """Return an audit for a terminal: sums, verdicts, and the first faults of each invariant."""
     return "\n".join((*_reconciliation(audit.table), "", *_verdicts(audit), *_faults(audit)))
 
 
@@ -524,7 +524,7 @@ def dollar_figures(dollars: CallSum) -> dict[str, Any]:
         "priced": dollars.usd,
         "low": paid.low,
         "high": paid.high,
-        # Calls that may or may not have been billed need no list price; all others do.
+        # Only calls of which it is unknown whether they were billed may lack a list price.
         "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
         "total": dollars.billed,
     }

@@ -38,7 +38,7 @@ class InvariantCheck:
 
     faults: list[AuditFault] = field(default_factory=list[AuditFault])
     skipped: Counter[str] = field(default_factory=Counter[str])
-    """Reason why something could not be checked -> how often."""
+    """Reason why a check was not made -> how often."""
     gaps: Counter[str] = field(default_factory=Counter[str])
     """Missing record -> how often; a strict audit fails on it."""
     weak: Counter[str] = field(default_factory=Counter[str])
@@ -49,7 +49,7 @@ class InvariantCheck:
     """Number of added system runs without skips and gaps."""
 
     def add(self, check: "InvariantCheck") -> None:
-        """Add the findings of one system run; it counts as checked without skips and gaps."""
+        """Add the findings of one system run; count it in `checked` if none is a skip or gap."""
         check.checked = not check.skipped.total() + check.gaps.total()
         self.join(check)
 
@@ -226,7 +226,7 @@ def spent(rows: Iterable[Call]) -> Sums:
 
 
 def spent_by_role(rows: Iterable[Call]) -> Sums:
-    """Return the same by role, without calls that have no role, as in Inspect's totals by role."""
+    """Return the tokens of rows by role; calls without a role are left out, as in Inspect."""
     return spent_by((row for row in rows if row.role != row.model), lambda row: row.role)
 
 

@@ -96,7 +96,7 @@ def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
 
 
 SECONDS = len("2026-01-01T00:00:00")
-"""Length of a time with a precision of seconds, as logs have it."""
+"""Number of characters of an ISO time up to seconds, the precision of times in logs."""
 CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
 TORN = "incomplete lines of journals that were recorded as such when the run was resumed"
 NO_MANIFEST = (

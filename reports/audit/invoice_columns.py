@@ -19,7 +19,7 @@ HELD_AGAINST: Mapping[str, str] = {
     "openrouter-csv": f"imitated, as public tools read it {_AS_OF}",
     "csv": "podium's own format",
 }
-"""Format -> the provider's documentation it was checked against; `imitated`: no real export."""
+"""Format -> documentation it was checked against; `imitated`: no real export was available."""
 
 _OPENAI_USAGE = """
     object input_tokens output_tokens input_cached_tokens input_cache_write_tokens

@@ -1,4 +1,4 @@
-"""Compares the ledger with one invoice: both sides, every difference and what may explain it.
+"""Compares the ledger with one invoice: all amounts, every difference and what may explain it.
 
 Compares by request id if the export has ids, otherwise by time bucket and model. A difference is
 explained by unfinished calls up to their maximum cost, by calls that ended in a later bucket if
@@ -104,7 +104,7 @@ class Side:
     known: Amounts = field(default_factory=_nothing)
     unpriced: int = 0
     refused: int = 0
-    """Attempts that the provider refused: no tokens, but it may count them as requests."""
+    """Number of attempts that the provider refused: no tokens, but they may count as requests."""
     open: int = 0
     """Number of calls of unknown cost: unfinished, or without token counts from the provider."""
     silent: int = 0
@@ -331,7 +331,7 @@ def _verdict(
 
 
 def _absent(side: Side, agreeing: set[str]) -> Verdict:
-    """Return the verdict on calls of the ledger for whose bucket and model the invoice has none."""
+    """Return the verdict on a time bucket and model of the ledger that the invoice lacks."""
     if side.known.requests == 0:
         return ("refused calls and calls in flight were not billed",), (), "difference"
     if "output" in agreeing and side.known.requests == side.began_here.requests:
@@ -384,7 +384,7 @@ ANYONE = InvoiceOptions()
 def reconcile(
     rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
 ) -> Reconciliation:
-    """Compare rows of the ledger with an invoice; UserError if it is malformed or ambiguous."""
+    """Compare rows of the ledger with an invoice; UserError if it is malformed (`read_bill`)."""
     bill = read_bill(invoice, options)
     names = Names({model for _, model in bill.buckets}, options.models)
     ledger = Count(bill, names, options, invoice.providers)

@@ -1,4 +1,4 @@
-"""Checks that journals and logs agree in calls (I4) and texts (I15); also of I7, I11 and I14."""
+"""Audit checks: journals and logs agree in calls (I4) and texts (I15); also I7, I11 and I14."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ from podium.reports.audit.evidence import (
 OWN = ("cache_write_1h", "orchestration_in", "orchestration_in_cached", "orchestration_out")
 """Token counts that only a provider's raw usage object has; a log may lack them."""
 TOLERATED_S = 60.0
-"""Tolerated seconds by which a log's times lie outside the call's two lines in the journal."""
+"""Tolerated seconds by which a log's times lie outside the call's start and end in the journal."""
 GONE = (
     "its calls were recorded in a journal that is missing: the `ledger/` folder belongs to the logs"
 )
@@ -146,7 +146,7 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
 def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[str]:
     if event.error or outcome.get("event") != event.id:
         return
-    # If a reply names the gateway instead of the model, the journal has it from a header.
+    # If a reply names the gateway instead of the model, the journal has the name from a header.
     unnamed = may_be_alias(event.model, event.served_model)
     for name, ours, theirs in (
         ("served model", None if unnamed else outcome.get("served_model"), event.served_model),
@@ -323,7 +323,7 @@ SAME = 0.9
 ENOUGH = 20
 """Minimum number of prompts or replies for these checks of token counts."""
 LEAST, MOST = 1 / 40, 4.0
-"""Plausible visible output tokens per character of a reply: 1 per 40 to 4 per character."""
+"""Minimum and maximum plausible number of visible output tokens per character of a reply."""
 SLACK = 16
 """Tokens of a chat format that a reply's text does not show, per reply."""
 
@@ -353,7 +353,7 @@ LOST = "requests without an end, although their process ended normally"
 
 
 def _requests(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield served requests whose answer has another number of calls, and calls of no request."""
+    """Yield served requests that answer with another number of calls, and calls without request."""
     traces = {request.trace for request in evidence.requests}
     for request in evidence.requests:
         place = f"sample {request.trace} epoch 1"

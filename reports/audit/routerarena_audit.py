@@ -192,7 +192,7 @@ def _read(path: Path) -> object:
     refuse_absent(path)
     try:
         return json_with_nan(read_limited(path, DOCUMENT))
-    except ValueError as error:  # NaN is no such error: a rule reports its row
+    except ValueError as error:  # NaN is read without an error: the rules report it
         raise UserError(f"{path} is not a readable JSON file: {error}.") from error
 
 
@@ -455,7 +455,7 @@ def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
 
 
 def _by_tokens(file: _File, row: _Row) -> Decimal | None:
-    """Return tokens times the price of the model that answered or, if unpriced, the chosen one."""
+    """Return tokens times the price of the model that answered, else of the chosen model."""
     price = _price_of(file, row.served) or _price_of(file, row.model)
     if price is None or row.tokens is None:
         return None

@@ -115,7 +115,7 @@ class GrantedDollars:
         return ""
 
     def broken_by(self, folder: Path) -> Iterator[str]:
-        """Yield how a shard's journals break its leases: none, too many dollars or processes."""
+        """Yield how a shard's journals break leases: none open, too many dollars or processes."""
         spent = Decimal(0)
         for generation, pids, usd in _by_generation(folder):
             spent += usd

@@ -155,7 +155,7 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
 
 
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
-    """Return a file's differences from its entry, and faults that the entry already recorded."""
+    """Return a file's differences from its entry in the manifest, and faults recorded there."""
     file, path = log_dir / old.path, old.path
     stale = [Finding("edited", path, "", f"when it was taken in: {fault}") for fault in old.faults]
     if file_digest(file) == old.sha256:
