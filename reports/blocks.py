@@ -1,4 +1,4 @@
-"""Which rows may be compared with which: a report's options, the reference, blocks, boxes."""
+"""Groups rows of a report into blocks of comparable rows; options, references, sandboxes."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from podium.reports.row import TableRow, block_of
 
 BEST_SINGLE, SINGLE = "best-single", "single:"
 Group = tuple[str, str, str, str, str, str, str, str]
-"""Suite, split, label, prompt, pool digest, seed, price book, equal budget: what rows share."""
+"""What comparable runs share: suite, split, label, prompt, pool digest, seed, prices, budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +23,20 @@ class ReportOptions:
 
     vs: str | None = None  # system that all others are compared with
     epochs: int | None = None  # number of first epochs of every question that are used
-    maj: int | None = None  # tries in a majority (default: all epochs)
+    maj: int | None = None  # tries in a majority vote (default: all epochs)
     derived: bool = False  # show derived rows in the terminal, too; table.md always has them
     published: bool = False  # show published figures in the terminal, too
-    equivalence: float | None = None  # margin within which systems are equivalent, a share of 1
-    columns: tuple[str, ...] = ()  # of the tables, in this order; if empty, each table's default
+    equivalence: float | None = None  # margin of accuracy within which systems are equivalent
+    columns: tuple[str, ...] = ()  # columns of the tables, in order; if empty, each table's default
     choices: bool = False  # show which models gateways chose
-    deep: bool = False  # read the logs of every shard instead of the kept tables
+    deep: bool = False  # read the logs of every shard instead of the shards' stored tables
 
 
 DEFAULTS = ReportOptions()
 
 
 def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
-    """Return the run that the others are compared with; None if no single worker was graded.
+    """Return the reference, the run that the others are compared with; None if there is none.
 
     The system named `vs`, graded or not; else `best-single` as chosen on the train split, else the
     pool's first `single:` worker: all are fixed before the run, so no result decides the choice.
@@ -50,7 +50,7 @@ def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> Sys
 
 
 def _rank(system_run: SystemRun) -> int | None:
-    """Return a run's rank among the possible references; None if it is not one."""
+    """Return a run's rank among the possible references; None if it cannot be the reference."""
     facts = system_run.facts
     queue = [BEST_SINGLE, *(f"{SINGLE}{name}" for name in facts.workers)]
     allowed = facts.reference_allowed and not facts.uses_targets and facts.system in queue
@@ -62,7 +62,7 @@ def _age(system_run: SystemRun) -> tuple[str, str]:
 
 
 def group_of(system_run: SystemRun) -> Group:
-    """Return what rows must share to be comparable: two price books are like two currencies."""
+    """Return what comparable runs share: runs of different groups are never compared."""
     facts = system_run.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
     questions = (facts.suite, facts.split, facts.label, facts.prompt)
@@ -72,7 +72,7 @@ def group_of(system_run: SystemRun) -> Group:
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return evaluations by group, cut to the wanted epochs, each with its uncut epoch count."""
+    """Return evaluation runs by group, cut to `options.epochs`, each with its uncut epoch count."""
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
@@ -147,7 +147,7 @@ def _first(epochs: int) -> str:
 
 
 def _first_epochs(system_run: SystemRun, epochs: int | None) -> SystemRun:
-    """Return a system run as if it had `epochs` epochs; UserError for too many."""
+    """Return a system run cut to its first `epochs` epochs; UserError if it has fewer."""
     if epochs is None or epochs == system_run.epochs:
         return system_run
     if not 1 <= epochs <= system_run.epochs:
@@ -161,7 +161,7 @@ def _first_epochs(system_run: SystemRun, epochs: int | None) -> SystemRun:
 
 
 def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
-    """Return a row of the first epochs without the figures that are sums over all `epochs`."""
+    """Return a row of the first epochs without the dollars that are known only for all `epochs`."""
     if row.epochs == epochs:
         return row
     which = f"the first {_first(row.epochs)} of {epochs}"
@@ -172,12 +172,12 @@ def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
 
 
 def blocks_of(rows: Sequence[TableRow]) -> list[list[TableRow]]:
-    """Return sorted rows block by block."""
+    """Split sorted rows into blocks of comparable rows."""
     return [list(group) for _, group in groupby(rows, key=block_of)]
 
 
 def pinned_name(name: str, digest: str) -> str:
-    """Return a name that pins its content, e.g. `rehearsal (49f947b9)`."""
+    """Return a name with the beginning of its content's digest, e.g. `rehearsal (49f947b9)`."""
     return f"{name} ({digest[:8]})"
 
 
@@ -206,7 +206,7 @@ def asked_name(row: TableRow) -> str:
 
 
 def prompt_words(prompt: Prompt, equal: str) -> str:
-    """Return words on prompt and equal budget: none for the official prompt without a budget."""
+    """Return prompt and equal budget as a suffix; empty for the official prompt and no budget."""
     suffix = "" if prompt == OFFICIAL else f", {prompt} prompt"
     return f"{suffix}, within {equal}" if equal else suffix
 
@@ -223,11 +223,11 @@ def reference_of_block(rows: Sequence[TableRow]) -> str:
 
 
 ORACLE = "oracle"
-"""Prefix of the name of every row that knows the answers: a bound for some plans, not for all."""
+"""Name prefix of systems that know the answers: the best of some plans, not of all plans."""
 
 
 def beaten_oracles(oracles: Sequence[TableRow], rows: Sequence[TableRow]) -> list[str]:
-    """Return why an oracle is below other rows of its block, a sentence for each such oracle."""
+    """Return a sentence for each oracle that is less accurate than other rows of its block."""
     sentences: list[str] = []
     for oracle in oracles:
         block = [row for row in rows if block_of(row) == block_of(oracle)]
@@ -248,27 +248,27 @@ def _beats(row: TableRow, oracle: TableRow) -> bool:
 
 
 def box_of(row: TableRow) -> str:
-    """Return a row's box, e.g. `docker (Python 3.11.2, podium-sandbox 9f86d081884c)`."""
+    """Return a row's sandbox, e.g. `docker (Python 3.11.2, podium-sandbox 9f86d081884c)`."""
     if row.box is None:
         return ""
-    if row.box_python is None:  # an older log, without facts about its box
+    if row.box_python is None:  # an older log: it has only the name of the sandbox
         return row.box
     facts = BoxRecord(python=row.box_python, image=row.box_image, image_id=row.box_image_id)
     return f"{row.box} ({facts.short})"
 
 
 def boxes_of(rows: Sequence[TableRow]) -> list[str]:
-    """Return the boxes that graded some rows; if there are several, each row must state its box."""
+    """Return the sandboxes that graded some rows; if several, each row must state its own."""
     return sorted({box_of(row) for row in rows if row.box})
 
 
 def boxes_by_row(rows: Sequence[TableRow]) -> list[tuple[str, TableRow]]:
-    """Return each row with its box if the rows had several boxes, else nothing."""
+    """Return (sandbox, row) for each row with a sandbox, if there are several sandboxes."""
     return [(box_of(row), row) for row in rows if row.box] if len(boxes_of(rows)) > 1 else []
 
 
 def package_lines(rows: Sequence[TableRow]) -> list[str]:
-    """Return the packages besides the standard library, a sentence for each box."""
+    """Return a sentence for each sandbox on its packages besides the standard library."""
     lines: dict[str, None] = {}
     for row in rows:
         if row.box and row.box_packages is not None:

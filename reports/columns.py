@@ -1,4 +1,4 @@
-"""The format of a comparison's columns: columns.toml declares them, and all tables use them."""
+"""The columns of a comparison, as columns.toml declares them, and the text of their cells."""
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -30,27 +30,27 @@ Show = Callable[[TableRow], str]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Name and meaning of a figure: the same in terminal, Markdown, LaTeX, page and files."""
+    """A column's name, meaning and unit, for the terminal, Markdown, LaTeX, page and files."""
 
     key: str
-    """Its name in table.csv, table.json, table.parquet and frames."""
+    """Its name in table.csv, table.json, table.parquet and data frames."""
     tip: str
     unit: str = ""
     """`share` and `points` are fractions of 1, shown in percent; `%` is in percent already."""
     label: str = ""
-    """Its head in table.md and on the page; empty for columns that only files have."""
+    """Its header in table.md and on the HTML page; empty for columns of data files only."""
     narrow: str = ""
-    """Its head in a terminal and in LaTeX, where there is less room."""
+    """Its header in a terminal and in LaTeX, where there is less room."""
 
     def shown(self, value: Any) -> str:
-        """Return a value of the column as a cell."""
+        """Return a value of the column as text, formatted for the column's unit."""
         if self.unit in UNITS:
             return UNITS[self.unit](value)
         cells = (show(value) for kind, show in KINDS.items() if isinstance(value, kind))
         return next(cells, UNKNOWN)
 
     def cell(self, row: TableRow) -> str:
-        """Return a row's cell in a table with chosen columns."""
+        """Return a row's value of the column as text, as in tables made with `--columns`."""
         return self.shown(getattr(row, self.key))
 
 
@@ -58,26 +58,26 @@ _TEXT = files("podium.reports").joinpath("columns.toml").read_text(encoding="utf
 DECLARED: Mapping[str, Column] = {
     key: Column(key, **settings) for key, settings in tomllib.loads(_TEXT).items()
 }
-"""Every column by its key, in the order of table.csv."""
+"""Key -> column, in the order of table.csv."""
 
 
 def label(key: str) -> str:
-    """Return a column's head in table.md and on the page."""
+    """Return a column's header in table.md and on the HTML page."""
     return DECLARED[key].label
 
 
 def narrow_label(key: str) -> str:
-    """Return a column's head in a terminal and in LaTeX."""
+    """Return a column's header in a terminal and in LaTeX."""
     return DECLARED[key].narrow or label(key)
 
 
 def full_columns(*keys: str) -> Columns[TableRow]:
-    """Return columns as table.md and the page show them."""
+    """Return columns, as (header, row -> cell), for table.md and the HTML page."""
     return [(col.label, FULL.get(col.key, col.cell)) for col in map(DECLARED.__getitem__, keys)]
 
 
 def narrow_columns(*keys: str) -> Columns[TableRow]:
-    """Return columns as a terminal and LaTeX show them."""
+    """Return columns, as (header, row -> cell), for a terminal and LaTeX."""
     return [
         (narrow_label(col.key), NARROW.get(col.key) or FULL.get(col.key, col.cell))
         for col in map(DECLARED.__getitem__, keys)
@@ -85,7 +85,7 @@ def narrow_columns(*keys: str) -> Columns[TableRow]:
 
 
 def named_columns(names: Sequence[str]) -> Columns[TableRow]:
-    """Return columns in the order of their names; UserError for an unknown one."""
+    """Return the columns that `--columns` names, in that order; UserError for an unknown name."""
     for name in names:
         if name not in COLUMNS:
             raise UserError(
@@ -126,7 +126,7 @@ def _interval(row: TableRow) -> str:
 
 
 def _difference(row: TableRow) -> str:
-    """Return the difference with its interval and its verdict."""
+    """Return the difference from the reference in points, with its interval and verdict."""
     if row.verdict == "reference":
         return "reference"
     if row.paired_diff is None:
@@ -182,7 +182,7 @@ FULL: Mapping[str, Show] = {
     "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }
-"""Cells of table.md and the page, if they are more than the value, or less exact."""
+"""Key -> cell of table.md and the HTML page, if it is not just the value in its unit."""
 NARROW: Mapping[str, Show] = {
     "paired_diff": lambda row: points(row.paired_diff),
     "invalid_plan_pct": lambda row: share(row.invalid_plan_pct),
@@ -191,4 +191,4 @@ NARROW: Mapping[str, Show] = {
     "calls": _counted("calls", 1),
     "critical_path_s": _counted("critical_path_s", 2),
 }
-"""Cells of a terminal and of LaTeX, if they differ from `FULL`."""
+"""Key -> cell of a terminal and of LaTeX, if it differs from `FULL`."""

@@ -1,4 +1,4 @@
-"""Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes."""
+"""Makes the rows of a comparison from system runs: all columns, dollars and footnotes."""
 
 import json
 from collections import Counter
@@ -34,15 +34,15 @@ Pair = tuple[TableRow, SystemRun]  # a row and the system run that it is made fr
 
 OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
 OF_TOTALS = [name for name in COLUMNS if name in {field.name for field in fields(SystemTotals)}]
-"""Columns named as in `RunFacts` and in `SystemTotals`; some are turned into text below."""
+"""Columns copied from the fields of the same name in `RunFacts` and `SystemTotals`."""
 RULES = {BEST_SINGLE: "chosen on the train split"}
 FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
-"""Maximum characters of shown arguments; an oracle's list of plans is only in the CSV."""
+"""Maximum characters of a system's arguments in a footnote; longer ones are only in the CSV."""
 
 
 def pair_rows(system_runs: Sequence[SystemRun], options: ReportOptions) -> list[list[Pair]]:
-    """Return the rows of a report with their system runs, block by block, sorted."""
+    """Return a report's rows, each with its system run, in sorted blocks of comparable rows."""
     pairs = [_block(group, options) for group in blocks.comparable_groups(system_runs, options)]
     return sorted(pairs, key=lambda block: _order(block[0][0]))
 
@@ -71,7 +71,7 @@ def _block(group: Sequence[tuple[SystemRun, int]], options: ReportOptions) -> li
 def with_difference(
     row: TableRow, delta: Difference | None, reference: tuple[str, str]
 ) -> TableRow:
-    """Return a row with its columns on a reference (name and rule); unchanged without a delta."""
+    """Return a row with the columns of its difference from a reference (name, rule), if any."""
     if delta is None:
         return row
     return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(delta))
@@ -111,7 +111,7 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         "pass_at_5": intervals.accuracy(passed.get(5, {})),
         "pass_at_10": intervals.accuracy(passed.get(10, {})),
         "usd_per_query": totals.usd,
-        "latency_s": totals.critical_path_s,  # its older name, for one release
+        "latency_s": totals.critical_path_s,  # older name of critical_path_s, for one release
     }
 
 
@@ -146,12 +146,12 @@ def _optional_columns(
 
 
 def habits_of(attempts: Sequence[QuestionResult]) -> PlanHabits | None:
-    """Return the habits of a conductor's plans; None for a system without plans."""
+    """Return statistics on a conductor's plans; None for a system without plans."""
     return plan_habits([attempt.plan_shape for attempt in attempts if attempt.plan_shape])
 
 
 def plan_columns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
-    """Return the columns of a conductor's plans; none for other systems."""
+    """Return the columns on a conductor's plans; empty for other systems."""
     habits = habits_of(attempts)
     if habits is None:
         return {}
@@ -169,7 +169,7 @@ TURNS = "{turns:.1f} turns, {tool_calls:.1f} tool calls a sample, {n_limited} en
 
 
 def _turns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
-    """Return the columns of tasks that ask more than once; none for other suites."""
+    """Return the columns on multi-turn tasks; empty for other suites."""
     turned = [attempt for attempt in attempts if attempt.turns is not None and attempt.graded]
     if not turned:
         return {}
@@ -192,7 +192,7 @@ def _json(value: Mapping[str, object]) -> str:
 
 
 def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
-    """Return each system's source and deviations, a line per system, heads first."""
+    """Return a table, header first: each system's source, prompts, deviations from the source."""
     heads = ("system", "source", "prompts (sha256)", "deviations")
     lines = {
         (f"`{row.system}`", row.source, row.prompt_sha256[:12] or "none", row.deviations or "none")
@@ -229,7 +229,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return dollars of own hardware, computed from output tokens; None if they are unknown."""
+    """Return dollars of own GPUs, from output tokens; None if tokens or GPU prices are unknown."""
     dollars: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)
@@ -243,14 +243,14 @@ def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
 
 
 def _market(system_run: SystemRun) -> dict[str, WorkerFacts]:
-    """Return the called workers that can be bought, without graders."""
+    """Return the called workers that are real models; no graders, and none in a rehearsal."""
     facts, roles = system_run.facts, {kind.role for kind in system_run.spend} - {GRADER}
     names = sorted(roles & facts.workers.keys()) if facts.label != "rehearsal" else ()
     return {name: facts.workers[name] for name in names}
 
 
 def _not_auditable(system_run: SystemRun) -> dict[str, str]:
-    """Return the called workers whose dollars cannot be audited, with the reasons."""
+    """Return called worker -> why its dollars cannot be audited."""
     roles = {kind.role for kind in system_run.spend if in_table(kind)}
     workers = ((role, system_run.facts.workers.get(role)) for role in sorted(roles))
     return {role: facts.not_auditable for role, facts in workers if facts and facts.not_auditable}
@@ -330,17 +330,17 @@ def _notes_on_money(
 
 
 def _arguments(facts: RunFacts) -> dict[str, object]:
-    """Return a system's arguments; of a file only its name: paths differ between machines."""
+    """Return a system's arguments, paths cut to file names, because folders differ by machine."""
     arguments: dict[str, object] = dict(facts.args)
     for name, value in facts.args.items():
         path = PurePath(value if isinstance(value, str) else "")
-        if path.is_absolute() or path.suffix[1:].isalpha():  # not `openai/gpt-4.1`
+        if path.is_absolute() or path.suffix[1:].isalpha():  # `openai/gpt-4.1` is no path
             arguments[name] = path.name
     return arguments
 
 
 def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> str:
-    """Return dollars per query; without a price, no number but the count of unpriced calls."""
+    """Return a cell with dollars per query or, if unknown, the number of unpriced calls."""
     if value is None and not auditable:
         return "not auditable"
     return f"—({unpriced} unpriced)" if value is None and unpriced else usd(value)
@@ -349,7 +349,7 @@ def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> st
 def paid_cell(
     low: Decimal | None, high: Decimal | None, unpriced: int, auditable: bool = True
 ) -> str:
-    """Return the paid dollars: a number, a range, or a lower bound.
+    """Return a cell with the paid dollars: a number, a range, or a lower bound.
 
     >>> paid_cell(Decimal("0.0123"), Decimal("0.015"), 0)
     '0.0123–0.0150'

@@ -1,4 +1,4 @@
-"""What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns."""
+"""Statistics on cost, from each question's means: ratios, cost of pass, Pareto frontier, regret."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -20,11 +20,11 @@ class CostOfPass:
     mean: float | None
     """Mean of E[cost] / P(right) over the questions that were ever answered right."""
     infinite: float  # share of the questions that were never answered right: infinite cost
-    ratio_of_means: float | None  # all cost over all right answers: US dollars per right answer
+    ratio_of_means: float | None  # total cost / number of right answers, in US dollars
 
 
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
-    """Return mean(ours) / mean(theirs) and its paired BCa interval; `means` are their resamples."""
+    """Return mean(ours) / mean(theirs) and its BCa interval; `means`: both means by resample."""
     if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < stats.TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -46,7 +46,7 @@ def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
 
 
 def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the same with each question (row) given to the cheapest right system: a bound."""
+    """Return the cost of pass if each question (row) went to its cheapest right system: a bound."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -60,11 +60,11 @@ Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return for each system whether none is as good and as cheap, and better in one of the two."""
+    """Return for each system (last axis) whether no other dominates it in cost and score."""
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
     cost: Floats = np.where(unknown, math.inf, costs)
     score: Floats = np.where(unknown, -math.inf, scores)
-    order = np.lexsort((np.negative(score), cost))  # by cost; of equal cost the best first
+    order = np.lexsort((np.negative(score), cost))  # by rising cost, then by falling score
     cost, score = (np.take_along_axis(array, order, axis=-1) for array in (cost, score))
     starts = np.ones(cost.shape, dtype=np.bool_)
     starts[..., 1:] = cost[..., 1:] > cost[..., :-1]
@@ -79,7 +79,7 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
-    """Return the concave frontier's corners by rising cost: what *random mixing* of two reaches."""
+    """Return the concave hull's corners by rising cost; random mixing of two systems joins them."""
     on = non_dominated(costs, scores)
     points = sorted(set(zip(costs[on].tolist(), scores[on].tolist(), strict=True)))
     corners: list[Point] = []
@@ -96,7 +96,7 @@ def _bends_right(start: Point, middle: Point, end: Point) -> bool:
 
 
 def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
-    """Return 1 / (high - low) times the area below the hull between two declared costs.
+    """Return 1 / (high - low) times the area below the hull between the costs `low` and `high`.
 
     Average Improvement in Quality (RouterBench, arXiv 2403.12031, section 3.2), from the formula:
     the published code divides by `high` alone. Beyond the dearest corner the hull stays level;
@@ -118,7 +118,7 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class BlockArrays:
-    """Question means of the systems of one block, (questions, systems) each."""
+    """Each question's mean score, dollars and tokens by system, arrays (questions, systems)."""
 
     scores: Floats
     usd: Floats  # like `tokens`, all NaN for a system with any unknown value
@@ -130,7 +130,7 @@ class BlockArrays:
 
 
 def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
-    """Return the question means of some system runs of one suite, epochs averaged first."""
+    """Return each question's means over its epochs, for system runs of one suite."""
     graded = [[attempt for attempt in run.attempts if attempt.graded] for run in group]
     topics = {attempt.question: attempt.topic for attempts in graded for attempt in attempts}
     places = {question: index for index, question in enumerate(sorted(topics))}
@@ -155,7 +155,7 @@ def _fill(column: Floats, rows: NDArray[np.int64], values: Sequence[float | None
 
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return the computable columns of each system; `reference` is the index of one system."""
+    """Return each system's columns on errors and cost; `reference`: index of the reference."""
     systems = range(block.scores.shape[1])
     if not block.scores.size:
         return [{} for _ in systems]
@@ -174,14 +174,14 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
     placed = np.flatnonzero(there)
     if placed.size > 1 and common.any():
         usd, scores = (mean[np.isfinite(mean[:, placed[0]])][:, placed] for mean in means[1:3])
-        shares = non_dominated(usd, scores).mean(axis=0)  # of resamples, on the frontier
+        shares = non_dominated(usd, scores).mean(axis=0)  # share of resamples on the frontier
         for column, share in zip(placed.tolist(), shares.tolist(), strict=True):
             columns[column]["pareto_probability"] = share
     return columns
 
 
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which systems can be placed by accuracy and dollars, and on which questions."""
+    """Return two masks: systems with accuracy and dollars; questions graded for all of these."""
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
     return systems, np.asarray(~gaps, dtype=np.bool_)
@@ -218,7 +218,7 @@ def _own(block: BlockArrays, column: int, resampled: Floats) -> dict[str, Any]:
 
 
 def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> dict[str, Any]:
-    """Return columns against the reference; `resampled`: difference, our cost, its cost."""
+    """Return columns against the reference; `resampled`: means of difference and both costs."""
     column, reference = pair
     deltas = block.scores[:, column] - block.scores[:, reference]
     there = ~np.isnan(deltas)
@@ -232,12 +232,12 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
 
 
 def regrets(block: BlockArrays) -> list[dict[str, Any]]:
-    """Return the regret of each plain system to the block's oracle: the best system per question.
+    """Return each system's regret to an oracle, which picks the best system for each question.
 
-    Accuracy: the oracle's less its own, over the questions that all plain systems were graded on.
-    Dollars: its own less those of the cheapest system that is as good on the question, over those
-    questions that it got at least partly right. Systems that use targets or were chosen in
-    hindsight have none. Fewer than two graded plain systems have none: one is its own oracle.
+    Accuracy: the oracle's less the system's, over the questions that all systems were graded on.
+    Dollars: the system's less those of the cheapest system that is as good on the question, over
+    the questions that it got at least partly right. Systems that use targets or were chosen in
+    hindsight are left out; if fewer than two remain, there is no regret.
     """
     graded = block.plain & ~np.isnan(block.scores).all(axis=0)
     places = np.flatnonzero(graded)

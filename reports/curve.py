@@ -1,4 +1,4 @@
-"""Curves: accuracy against dollars or seconds of a query, and the best system at each price."""
+"""Curves: accuracy against dollars or seconds per query, and the best system at each price."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +15,13 @@ from podium.reports.render import percent
 from podium.reports.row import TableRow, block_of
 
 Series = Mapping[str, Sequence[tuple[float, float, float, float]]]
-"""Name -> points of one line: x, y in per cent, and the ends of the interval of y."""
+"""Name of a system -> its points: x, accuracy y in percent, and the ends of y's interval."""
 Chart = tuple[str, str, Series]
-"""A title, the label of x, and the series."""
+"""A title, the label of the x axis, and the series."""
 
 
 def figure_of_charts(charts: Sequence[Chart]) -> Figure:
-    """Return charts as a figure, two in a row; a series looks the same in all of them."""
+    """Draw charts in one figure, two side by side; a system keeps its colour and marker."""
     across, down = min(2, len(charts)), -(-len(charts) // 2)
     figure: Any = Figure(figsize=(8.4 * across, 4.8 * down), layout="constrained")
     names = [*dict.fromkeys(name for _, _, series in charts for name in series)]
@@ -49,7 +49,7 @@ def _scale(axes: Any, places: Sequence[float]) -> None:
 
 
 def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
-    """Return charts of dollars and seconds per block; sizes of an equal budget share a chart."""
+    """Return charts of each block against dollars and seconds, or against its equal budget."""
     charts = budget_charts([row for row in rows if row.equal])
     for block in blocks.blocks_of([row for row in rows if not row.equal]):
         title = f"{blocks.asked_name(block[0])}, pool {blocks.pool_name(block[0], rows)}"
@@ -62,7 +62,7 @@ def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
 
 
 def budget_charts(rows: Sequence[TableRow]) -> list[Chart]:
-    """Return accuracy against the size of an equal budget, a chart for each unit and suite."""
+    """Return charts of accuracy against the budget per question, for each unit and suite."""
     groups: dict[tuple[object, ...], list[TableRow]] = {}
     for row in rows:
         unit, _, _ = row.equal.partition("=")
@@ -77,7 +77,7 @@ def budget_charts(rows: Sequence[TableRow]) -> list[Chart]:
 
 
 def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]) -> Series:
-    """Return a point for each graded row that has an x; variants join their worker's series."""
+    """Return points of rows with an accuracy and an x; `single:W@VARIANT` joins `single:W`."""
     series: dict[str, list[tuple[float, float, float, float]]] = {}
     for row in rows:
         if (x := x_of(row)) is not None and (y := row.accuracy) is not None:
@@ -91,13 +91,13 @@ def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]
 
 
 def refuse_curve(path: Path) -> None:
-    """Raise UserError for a file that is no PNG, or that podium did not draw."""
+    """Raise UserError if `path` is not a .png, or is a file that podium did not draw."""
     if path.suffix != ".png" or not plot.may_replace(path):
         raise UserError(f"{path} is not a PNG that podium wrote. Name another --curve FILE.png.")
 
 
 def write_curve(rows: Sequence[TableRow], path: Path) -> None:
-    """Draw the charts of rows into a file; UserError if no row can be placed."""
+    """Draw the charts of rows into a PNG; UserError if no row has an accuracy and an x."""
     if not (charts := charts_of(rows)):
         raise UserError(
             "No row has an accuracy together with a price or seconds. Leave --curve out."

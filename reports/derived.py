@@ -1,4 +1,4 @@
-"""What a report shows besides its rows: derived rows without calls, parts of a suite, blocks.
+"""Rows that are computed from other rows, scores by part of a suite, and summaries of blocks.
 
 `self-consistency(maj@k of single:W)` votes over one worker's epochs; `oracle-router*` knows the
 answers: it is a bound, not a method. Derived rows are marked and change no other row's verdict.
@@ -59,7 +59,7 @@ def derived_rows(block: Sequence[Pair], options: ReportOptions) -> list[TableRow
 
 
 def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | None) -> TableRow:
-    """Compare a derived row; its p-value is adjusted as one more comparison of the block."""
+    """Compare a derived row with the reference; Holm counts it as one more test of the block."""
     reference = next((pair for pair in block if pair[0].verdict == "reference"), None)
     if reference is None:
         return row
@@ -75,7 +75,7 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | 
 
 
 def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
-    """Return a worker's majority of k tries: k calls, at k times the cost of one."""
+    """Return row and grades of a worker's majority of k tries, at k times the cost of one."""
     majority = intervals.majority(system_run, k)
     if majority is None:
         return None
@@ -99,7 +99,7 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
 
 
 def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
-    """Return the oracle router over the questions that every single worker was graded on."""
+    """Return the oracle router's row and grades, on questions that all workers were graded on."""
     if len(singles) < 2:
         return None
     block = block_arrays([system_run for _, system_run in singles])
@@ -154,9 +154,9 @@ def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
 
 SUBJECT, PASS_AT = "subject", "pass@k"
 MOST_GROUPS = 12
-"""Maximum groups shown of one grouping; files have all."""
+"""Maximum number of groups that tables show of a grouping, e.g. of subjects; files have all."""
 RANKS = ("easy", "medium", "hard")
-"""These groups come first, in this order; other groups follow by name."""
+"""Groups that come first, in this order; all others follow by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,21 +172,21 @@ class GroupScore:
     ci_high: float | None
 
 
-USUAL = 0.1  # assumed share of questions on which two systems differ, if no pair shows it
+USUAL = 0.1  # assumed share of questions on which two systems differ, if none are compared
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Accuracy against dollars, over the systems that can be placed."""
+    """The Pareto frontier of accuracy and dollars, over the systems that have both."""
 
-    questions: int  # those on which all systems were graded; they alone place the systems
-    on: tuple[str, ...]  # not dominated, by rising cost
+    questions: int  # number of questions on which all systems were graded; only they count here
+    on: tuple[str, ...]  # names of the systems that none dominates, by rising cost
     corners: tuple[tuple[float, float], ...]  # of the hull: US dollars per query and accuracy
     low: float
     high: float
     aiq: float | None
     aiq_singles: float | None
-    passed: CostOfPass | None  # each question by the system that answers it most cheaply: a bound
+    passed: CostOfPass | None  # if the cheapest right system answered each question: a bound
 
 
 DRAWS_SHARED = (
@@ -197,34 +197,34 @@ DRAWS_SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class BlockSummary:
-    """The rows of one block, and what holds for all of them."""
+    """One block of comparable rows, with tests and remarks on all of them."""
 
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """On the questions that all were graded on; without systems that use hindsight or targets."""
+    """Cochran's Q on questions that all were graded on; no systems with hindsight or targets."""
     frontier: Frontier | None
     declared: str = ""
     """The headline's system, which was declared before the run; empty if none was."""
     shares_draws: bool = False
-    """Whether several rows may hold the same reply of a worker."""
+    """Whether systems of the block may have reused the same reply of a worker."""
 
     @property
     def headline(self) -> str:
-        """The sentence above everything else; empty if nothing is compared."""
+        """The block's main result, the first sentence of a report; empty if nothing is compared."""
         return headline(self.rows, self.declared)
 
     @property
     def said(self) -> str:
-        """The first note on a table: what it can show and whether rows share replies."""
+        """The first note on a table: which differences it can detect, and shared replies."""
         return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
 
     @property
     def cautions(self) -> list[str]:
-        """What limits all rows: questions that models may have read, and saturation."""
+        """Warnings on all rows: questions that models may have seen in training, saturation."""
         cutoffs: dict[str, str] = {}
         for row in self.rows:
-            # A source may contain the separator: only the name of a called role begins an entry.
+            # A cutoff's source may contain `; `: each entry begins with the name of a called role.
             roles = json.loads(row.config or "{}")
             entries = (entry.partition(": ") for entry in row.knowledge_cutoff.split("; "))
             cutoffs |= {role: cutoff for role, _, cutoff in entries if role in roles}
@@ -234,7 +234,7 @@ class BlockSummary:
         return [*cutoff_lines(self.rows[0].dates, cutoffs), *filter(None, [message])]
 
     def _detectable(self) -> str:
-        """Return which differences this number of questions can show."""
+        """Return a sentence on the differences that this number of questions can detect."""
         tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
         questions = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
         sizes = sorted(size for row in self.rows if (size := row.min_detectable) is not None)
@@ -265,7 +265,7 @@ class BlockSummary:
 
 
 def block_summary(block: Sequence[Pair]) -> BlockSummary:
-    """Return the summary of a block."""
+    """Return the summary of a block of comparable rows."""
     arrays = block_arrays([system_run for _, system_run in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
@@ -283,7 +283,7 @@ def block_summary(block: Sequence[Pair]) -> BlockSummary:
 
 
 def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | None:
-    """Return the frontier of the plain systems with prices; None for fewer than two."""
+    """Return the frontier of priced systems without hindsight or targets; None if under two."""
     there, both = costs.placeable(block)
     if there.sum() < 2 or not both.any():
         return None
@@ -307,7 +307,7 @@ def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | Non
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that tables show of some system runs; `parts`, `fields`, `derived`: in blocks' order."""
+    """All contents of a report's tables; `fields` has the summary of each block, in order."""
 
     rows: tuple[TableRow, ...]
     parts: tuple[GroupScore, ...]
@@ -316,12 +316,12 @@ class Comparison:
     pairs: tuple[tuple[Pair, ...], ...] = ()
     """The rows again, block by block, each with the system run that it is made from."""
     across: tuple[AcrossRow, ...] = ()
-    """Systems over all suites; empty if no two suites share label, pool and price book."""
+    """A row per system over all suites; empty if no two suites share label, pool and prices."""
     learning: tuple[LearningCost, ...] = ()
-    """The costs of learning, block by block; the reference comes first."""
+    """Learning costs of systems, block by block; in each, the reference comes first."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
-        """Return the parts of some rows, one entry for each grouping that they have."""
+        """Return (grouping, scores) of some rows for each grouping they have, e.g. `subject`."""
         chosen = [score for score in self.parts if any(score.row is row for row in rows)]
         names = (*GROUPINGS, SUBJECT, PASS_AT)
         blocks = [(name, [score for score in chosen if score.grouping == name]) for name in names]
@@ -330,7 +330,7 @@ class Comparison:
 
 @without_collector()
 def compare(system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS) -> Comparison:
-    """Return rows and parts; UserError if the rows are no comparison."""
+    """Return all contents of a report's tables; UserError if the runs are not comparable."""
     blocks = pair_rows(system_runs, options)
     pairs = [pair for block in blocks for pair in block]
     chosen = [run for run in system_runs if run.facts.purpose == "selection"]
@@ -346,7 +346,7 @@ def compare(system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS)
 
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
-    """Return the parts of one row; none if its questions have no groups and were asked once."""
+    """Return a row's scores by group and its pass@k; empty if it has neither."""
     groups: list[tuple[str, str, Values]] = []
     attempts = system_run.attempts
     several = len({attempt.topic for attempt in attempts}) > 1
@@ -368,7 +368,7 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
 
 
 def _group(attempt: QuestionResult, grouping: str) -> str:
-    """Return a graded question's group; no subject if that repeats the question's other groups."""
+    """Return a graded question's group; empty if none, or if its subject repeats another group."""
     if not attempt.graded:
         return ""
     if grouping != SUBJECT:
@@ -377,7 +377,7 @@ def _group(attempt: QuestionResult, grouping: str) -> str:
 
 
 def largest_groups(scores: Sequence[GroupScore], limit: int) -> tuple[list[GroupScore], str]:
-    """Return the parts of the groups with most questions, and a line on the omitted groups."""
+    """Return the scores of the `limit` largest groups, and a note if groups are left out."""
     sizes: dict[str, int] = {}
     for score in scores:
         sizes[score.group] = max(score.n, sizes.get(score.group, 0))
@@ -389,7 +389,7 @@ def largest_groups(scores: Sequence[GroupScore], limit: int) -> tuple[list[Group
 def by_group(
     scores: Sequence[GroupScore],
 ) -> tuple[list[str], list[tuple[TableRow, list[GroupScore | None]]]]:
-    """Return the groups of a grouping in display order, and each row's parts in them."""
+    """Return the groups of one grouping in display order, and each row with its scores."""
     groups = sorted({score.group for score in scores}, key=_rank)
     rows = {id(score.row): score.row for score in scores}
     cells = {(id(score.row), score.group): score for score in scores}
@@ -397,6 +397,6 @@ def by_group(
 
 
 def _rank(group: str) -> tuple[int, int, str]:
-    """Sort easy before hard, and pass@5 before pass@10."""
+    """Return a sort key: easy before hard, pass@5 before pass@10, others by name."""
     rank = RANKS.index(group) if group in RANKS else len(RANKS)
     return (rank, len(group) if group.startswith("pass@") else 0, group)

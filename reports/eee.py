@@ -1,4 +1,4 @@
-"""Every Eval Ever 0.3: a run's results as records of that archive, a file per system and suite."""
+"""Exports runs as records of the archive Every Eval Ever 0.3, a file per system and suite."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ from podium.reports.site.texts import RowTexts
 SCHEMA = "0.3.0"
 OURS = "podium"
 HUB = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}( .*)?")
-"""The name of a dataset on the hub in a suite's data revision."""
+"""A data revision on the Hugging Face Hub; its first group is the dataset's name."""
 UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 ABOUT = (
     *(
@@ -90,13 +90,13 @@ def _put(lines: str, path: Path) -> None:
 
 
 def _uuid(record: Mapping[str, Any]) -> UUID:
-    """Return a name in the archive's form; the same record always has the same name."""
+    """Return the UUID that names a record's files: the digest of the record's content."""
     digest = hashlib.sha256(render.as_json(record).encode()).digest()
     return UUID(bytes=digest[:16], version=4)
 
 
 def _model(row: TableRow, system_run: SystemRun) -> dict[str, Any]:
-    """Return the evaluated model: of a single worker its own, otherwise the podium system."""
+    """Return the record's `model_info`: a single worker's model, otherwise the podium system."""
     facts = system_run.facts
     worker = facts.workers.get(row.system.removeprefix(SINGLE))
     identity: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{safe_name(row.system)}"}
@@ -245,7 +245,7 @@ def _attribution(answer: str) -> dict[str, Any]:
 
 
 def _tokens(detail: QueryDetail) -> dict[str, int] | None:
-    """Return the tokens of all calls together; None if one of them is unknown."""
+    """Return the sums of tokens over all calls of a question; None if a count is unknown."""
     row = detail.row
     counts = (row.conductor_in, row.worker_in, row.conductor_out, row.worker_out)
     conductor_in, worker_in, conductor_out, worker_out = counts

@@ -1,4 +1,4 @@
-"""The common start of all exports: runs that are finished and graded."""
+"""Reads the runs for all exports, which must be finished and graded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +9,11 @@ from podium.reports.row import TableRow
 from podium.reports.site.texts import RowTexts, row_texts
 
 Finished = tuple[TableRow, SystemRun, RowTexts]
-"""A system run with its row of a report and the source of its texts."""
+"""A row of a report, the system run that it is made from, and the source of its texts."""
 
 
 def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
-    """Return the system runs of directories, with a separate report for each directory."""
+    """Return the runs below directories, with a report per directory; UserError if unfinished."""
     runs: list[Finished] = []
     for folder in dict.fromkeys(path.resolve() for path in dirs):
         report = report_of([folder])

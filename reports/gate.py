@@ -1,4 +1,4 @@
-"""A gate: rules in a TOML file; a run keeps each, breaks it, or cannot show that it keeps it."""
+"""A gate: rules for a run in a TOML file; each holds, fails, or cannot be shown to hold."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from podium.reports.stats import Bounds
 Outcome = Literal["holds", "cannot be shown", "fails"]
 WORST: tuple[Outcome, ...] = ("fails", "cannot be shown", "holds")
 ITSELF = "itself"
-"""Instead of another system's name: the same system in the run of `--against`."""
+"""Value of `not_worse_than` for the same system in the earlier run that `--against` names."""
 NUMBERS = {int, float, Decimal}
 NUMERIC = [col.name for col in fields(TableRow) if NUMBERS & {col.type, *get_args(col.type)}]
 INTERVALS = {"accuracy": "ci", "usd_per_query": "usd", "paired_diff": "paired"}
@@ -65,7 +65,7 @@ class GateRule(BaseModel):
 
     @property
     def limit(self) -> float:
-        """The maximum or minimum of its column."""
+        """The maximum or minimum that the rule sets for its column."""
         return (self.at_most if self.at_least is None else self.at_least) or 0.0
 
     def sentence(self, suite: str) -> str:
@@ -77,7 +77,7 @@ class GateRule(BaseModel):
 
 
 class Gate(BaseModel):
-    """The content of a gate file: an audit, and any number of `[[rule]]`."""
+    """The content of a gate file: the required audit, if any, and a list of `[[rule]]`."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
     audit: Literal["clean", "strict"] | None = None
@@ -136,11 +136,11 @@ def read_gate(path: Path) -> tuple[Gate, str]:
 
 
 Check = tuple[GateRule, TableRow, SystemRun, SystemRun | None]
-"""A rule, its row, that row's run, and the run that it is compared with."""
+"""A rule, a row that it applies to, the row's system run, and the run to compare with."""
 
 
 def gate_checks(gate: Gate, report: Report, baseline: Sequence[SystemRun] | None) -> list[Check]:
-    """Return each rule on each row that it names, or UserError; `baseline`: runs of `--against`."""
+    """Return each rule with its rows; UserError for unknown names. `baseline`: of `--against`."""
     suites, checks = sorted({row.suite for row in report.rows}), list[Check]()
     for rule in gate.rule:
         if rule.suite is not None and rule.suite not in suites:
@@ -174,7 +174,7 @@ def _checks(rule: GateRule, block: Sequence[Pair], base: Sequence[SystemRun]) ->
 def gate_result(
     name: str, stated: str, checks: Sequence[Check], audits: Mapping[Path, Audit]
 ) -> GateResult:
-    """Return the result of a gate; `audits` are the required ones, by directory."""
+    """Return the result of a gate; `audits`: directory -> its audit, if the gate requires one."""
     results = [
         RuleResult(check[1].suite, check[0].sentence(check[1].suite), *_judged(check))
         for check in checks
@@ -190,7 +190,7 @@ def gate_result(
 
 
 def when_stated(digest: str, report: Report) -> str:
-    """Return whether a gate was written before the run: then all logs have its digest."""
+    """Return a text on whether the gate precedes the run: if so, all logs have its digest."""
     digests = {run.facts.gate_sha256 for run in report.system_runs if run.facts.purpose == "eval"}
     logs = "some logs lack" if digest in digests else "no log has"
     text = f"written after the run: {logs} its digest"
@@ -222,7 +222,7 @@ def _judged(check: Check) -> tuple[Outcome, str]:
 
 
 def _of_column(rule: GateRule, row: TableRow, questions: int) -> tuple[Outcome, str]:
-    """Compare a column's 95 % interval with the limit; without an interval, its measured value."""
+    """Compare a column's 95 % interval or, if it has none, its value with the rule's limit."""
     name, stated = rule.column or "", getattr(row, rule.column or "")
     if stated is None:
         return "cannot be shown", f"{name} is unknown, or does not apply to this system"

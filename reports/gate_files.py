@@ -12,11 +12,11 @@ from podium.reports.report import Report
 
 MARK = "<!-- podium gate -->"
 BEGIN = {"--junit": (".xml", '<testsuites name="podium gate"'), "--comment": (".md", MARK)}
-"""Option -> the suffix of its file's name, and the beginning of podium's own files."""
+"""Option -> suffix of its file, and the first characters of such files that podium wrote."""
 
 
 def refuse_gate_file(path: Path, option: str) -> None:
-    """Raise UserError for a file of another kind, or one that podium did not write."""
+    """Raise UserError if `path` has another suffix, or is a file that no gate wrote."""
     end, begin = BEGIN[option]
     refuse_unwritable_file(path, f"{option} FILE{end}")
     foreign = path.is_file() and not path.read_bytes().startswith(begin.encode())
@@ -27,14 +27,14 @@ def refuse_gate_file(path: Path, option: str) -> None:
 
 
 def gate_text(result: GateResult) -> str:
-    """Return the result for a terminal."""
+    """Return a gate's result as lines for a terminal."""
     rules = (f"{rule.outcome}: {rule.sentence}: {rule.why}" for rule in result.results)
     paragraphs = map(render.wrapped, (f"{result.headline}; {result.stated}", *rules))
     return "\n".join(line for paragraph in paragraphs for line in paragraph)
 
 
 def junit_xml(result: GateResult, inconclusive: str) -> str:
-    """Return a test case for each rule; one that cannot be shown fails or is skipped (`pass`)."""
+    """Return a test case per rule; `inconclusive`: undecided ones `fail` or `pass` (skipped)."""
     root = ElementTree.Element("testsuites", name="podium gate")
     suite = ElementTree.SubElement(root, "testsuite", name=f"{result.headline}; {result.stated}")
     for place, sentence, outcome, reason in result.results:
@@ -47,7 +47,7 @@ def junit_xml(result: GateResult, inconclusive: str) -> str:
 
 
 def comment(result: GateResult, report: Report, page: str | None) -> str:
-    """Return Markdown: the outcome, the tables' headlines, the rules that do not hold, a link."""
+    """Return Markdown: outcome, headline of each table, rules that do not hold, link to `page`."""
     lines = [MARK, f"**{result.headline}**; {result.stated}.", ""]
     lines += [f"- {block.headline}." for block in report.shown.fields if block.headline]
     rules = (rule for rule in result.results if rule.outcome != "holds")

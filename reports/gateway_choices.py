@@ -1,4 +1,4 @@
-"""The choices of gateways: which models answered, at which price, and how often they were right.
+"""Models that gateways chose: which answered, at which price, and how often they were right.
 
 A gateway is a worker that picks a model for each question: its pool entry is `not_auditable`, or
 its replies name several models. Only `single:` systems are read: one call answers a question.
@@ -41,7 +41,7 @@ NOT_ALONE = (
 
 @dataclass(frozen=True, slots=True)
 class ChoiceTable:
-    """A table on one gateway, heads first, and notes on it."""
+    """A table on one gateway, header first, and notes below the table."""
 
     title: str
     lines: tuple[Sequence[str], ...]
@@ -61,7 +61,7 @@ class ChoiceTable:
 
 
 def gateway_choices(blocks: Sequence[Sequence[Pair]], dirs: Sequence[Path]) -> list[ChoiceTable]:
-    """Return two tables for each gateway of a report's blocks; UserError if there is none."""
+    """Return two tables per gateway: its models, other workers; UserError without a gateway."""
     files = [run for folder in dirs for run in system_runs_below(folder)]
     tables = [table for block in blocks for table in _of_block(block, files)]
     if not tables:
@@ -133,7 +133,7 @@ def _chosen(run: SystemRun, calls: Sequence[Call]) -> ChoiceTable:
 def _rivals(
     run: SystemRun, best: Sequence[SystemRun], singles: Sequence[Pair], notes: tuple[str, ...]
 ) -> ChoiceTable:
-    """Compare a gateway with its models asked alone: the best of them, and the oracle router."""
+    """Compare a gateway with workers asked alone: best-single, the best one, the oracle router."""
     ours, lines = grades_of(run.attempts), list[Sequence[str]]([RIVALS])
     opponents: list[tuple[str, Values]] = [
         (f"{BEST_SINGLE} ({peer.facts.args['worker']})", grades_of(peer.attempts)) for peer in best

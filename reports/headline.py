@@ -9,11 +9,11 @@ from podium.reports.row import TableRow
 
 ALPHA = 1 - stats.LEVEL
 EFFECT = 0.1
-"""The difference for which a sentence states the required number of questions."""
+"""Difference in accuracy, as a fraction, for which the headline states the needed questions."""
 
 
 def headline(rows: Sequence[TableRow], declared: str) -> str:
-    """Return the sentence on a block's rows; empty if nothing is compared."""
+    """Return the main result of a block of rows in a sentence; empty if nothing is compared."""
     compared = [row for row in rows if row.paired_diff is not None]
     if not compared:
         return ""
@@ -22,7 +22,7 @@ def headline(rows: Sequence[TableRow], declared: str) -> str:
 
 
 def headline_row(rows: Sequence[TableRow], declared: str) -> TableRow | None:
-    """Return the row of the declared system, if it is compared with another."""
+    """Return the row of the declared system, if it is compared with the reference."""
     matches = (row for row in rows if declared and row.system == declared)
     return next((row for row in matches if row.paired_diff is not None), None)
 
@@ -48,13 +48,13 @@ def _of_all(compared: Sequence[TableRow]) -> str:
     if not effects:
         return text
     needed = max(ceil(paired * (effect / EFFECT) ** 2) for effect, paired in effects)
-    about = "more than" if max(effects)[0] >= 1 else "about"  # a detectable difference ends at 1
+    about = "more than" if max(effects)[0] >= 1 else "about"  # detectable differences: at most 1
     questions = count(float(f"{needed:.2g}"))
     return f"{text}; {about} {questions} questions would be needed to see {100 * EFFECT:g} points"
 
 
 def why_inconclusive(row: TableRow) -> str:
-    """Return why a row's verdict is open: the first test that does not confirm a difference."""
+    """Return the first reason why a row's verdict is inconclusive; empty for other verdicts."""
     if row.verdict != "inconclusive" or row.n_better is None or row.n_worse is None:
         return ""
     low, high = row.paired_low, row.paired_high

@@ -1,4 +1,4 @@
-"""A conductor's results for the Hugging Face Hub: `.eval_results/*.yaml` and a card's table."""
+"""Exports a conductor's results to the Hugging Face Hub: `.eval_results/*.yaml`, model card."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from podium.reports.row import TableRow
 
 DATASET = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})\b")
 TASKS = {"gpqa-diamond": "gpqa_diamond"}
-"""Ids of tasks in a data set's `eval.yaml`, as on the Hub's page; otherwise `default`."""
+"""Suite -> id of its task in the dataset's `eval.yaml` on the Hub; other suites: `default`."""
 SHOWN: Columns[TableRow] = (
     ("suite", versioned_suite),
     ("pool", lambda row: row.pool),
@@ -31,7 +31,7 @@ replies of real models, replayed. `live`: providers were asked. Dollars are at l
 
 
 def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
-    """Return a report's rows whose conductor is the checkpoint with this digest, or raise."""
+    """Return a report's rows of the conductor checkpoint with this digest; UserError if none."""
     pairs = (pair for block in report.shown.pairs for pair in block)
     matches = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
     if not matches:
@@ -50,7 +50,7 @@ def results_text(rows: Sequence[TableRow]) -> str:
 
 
 def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
-    """Yield name and YAML of each result that belongs on a benchmark's board of the Hub."""
+    """Yield file name and YAML of each result for a benchmark's leaderboard on the Hub."""
     hub: Any = import_module("huggingface_hub")  # both imports are slow
     yaml: Any = import_module("yaml")
     for row in rows:
@@ -70,7 +70,7 @@ def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
 
 
 def _notes(row: TableRow) -> str:
-    """Return the facts that a bare number would hide."""
+    """Return a note on a result: interval, questions, label, workers, dollars, versions."""
     workers = sorted(json.loads(row.config or "{}").keys() - {"conductor"})
     return (
         f"accuracy in percent, 95 % CI {interval(row.ci_low, row.ci_high)}, "

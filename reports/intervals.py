@@ -1,4 +1,4 @@
-"""Accuracy of systems and differences between two: intervals, tests, tries, second verdicts.
+"""Accuracy and paired differences of systems: intervals, tests, pass@k, majority votes.
 
 The question is the unit: epochs are averaged first, because more of them reduce only the noise
 within questions (Miller 2024, arXiv 2411.00640).
@@ -23,21 +23,21 @@ Values = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A system less its reference, question by question; the fields are named like columns."""
+    """Paired difference of a system from its reference; its fields are named like columns."""
 
     paired_diff: float
     paired_low: float | None
-    """None if the questions are too few, or all differ alike, to estimate a spread."""
+    """None if there are too few questions, or all differences are equal: no variance is known."""
     paired_high: float | None
     min_detectable: float | None
-    """Smallest difference seen with 80 % power (Miller 2024) in this family of tests; at most 1."""
+    """Smallest difference shown with 80 % power (Miller 2024) in this family of tests, up to 1."""
     verdict: Verdict
     n_paired: int
     p_value: float
     test: Literal["mcnemar", "sign-flip"]
     """McNemar's exact test for single binary draws; random sign flips for means over epochs."""
     p_holm: float
-    """Adjusted for all comparisons with the same reference; `p_value` if there is only one."""
+    """p-value adjusted (Holm) for all comparisons with the reference; `p_value` if only one."""
     n_better: int
     n_worse: int
     correlation: float | None
@@ -72,9 +72,9 @@ def question_means(values: Values) -> dict[str, float]:
 def accuracy_interval(values: Values) -> Bounds | None:
     """Return the 95 % Wilson score interval of the accuracy; None if nothing was graded.
 
-    With several epochs it is Wilson's on the effective sample size of questions as clusters (Korn
-    and Graubard; Franco et al. 2019, PMC6690503). If that cannot be estimated (all grades equal,
-    epochs unequal in number), on one observation per question: wider, never too narrow.
+    With several epochs, n is the effective sample size with questions as clusters (Korn and
+    Graubard; Franco et al. 2019, PMC6690503). If that cannot be estimated (all grades equal,
+    epochs unequal in number), n is the number of questions: wider, never too narrow.
     """
     means = question_means(values)
     if not means:
@@ -97,8 +97,8 @@ def difference(values: Values, reference: Values, margin: float | None = None) -
     """Return the paired difference on the questions that both were graded on; None without any.
 
     The interval is Student's t on per-question differences. "better" and "worse" need at least the
-    minimum detectable effect, an interval without 0 and an exact sign test below 5 %, and of
-    several comparisons Holm's p below 5 % (`holm_adjusted`, which alone returns "equivalent": for
+    minimum detectable effect, an interval without 0, an exact sign test below 5 % and, for several
+    comparisons, Holm's p below 5 % (`holm_adjusted`; only that function returns "equivalent", for
     differences below `margin`); anything else is "inconclusive".
     """
     ours, theirs = question_means(values), question_means(reference)
@@ -171,16 +171,16 @@ def _verdict(deltas: Floats, interval: Bounds | None, effect: float | None) -> V
 
 
 def _single(values: Values) -> bool:
-    """Return whether every question was graded once, right or wrong."""
+    """Return whether every question was graded at most once, with 0 or 1."""
     return all(len(grades) <= 1 and set(grades) <= {0.0, 1.0} for grades in values.values())
 
 
 KS = (1, 5, 10)
-FEWEST = 3  # tries in a majority: the majority of one or two is one of them
+FEWEST = 3  # minimum tries in a majority vote: two tries that differ have no majority
 
 
 def pass_at_ks(values: Values) -> dict[int, Values]:
-    """Return question -> pass@k for each k of `KS` that tries allow; empty if no k is above 1."""
+    """Return k -> question -> pass@k; empty for fewer than 5 tries or grades besides 0 and 1."""
     if not values or not {grade for grades in values.values() for grade in grades} <= {0.0, 1.0}:
         return {}
     largest = max(map(len, values.values()))
@@ -198,7 +198,7 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
 
 
 def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str, Any]:
-    """Return a row's avg@k, pass@k and pass^k with their intervals by question, k being all epochs.
+    """Return a row's avg@k, pass@k and pass^k with intervals by question; default k: all epochs.
 
     They cover the questions with k graded tries. There are none for a single epoch, nor for grades
     other than 0 and 1: those do not show which tries pass.
@@ -217,7 +217,7 @@ def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str
 
 
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
-    """Return k and question -> expected grade of the majority of k tries (default: all epochs)."""
+    """Return k (default: all epochs) and question -> expected grade of a majority of k tries."""
     k = system_run.epochs if k is None else k
     if not FEWEST <= k <= system_run.epochs:
         return None
@@ -235,11 +235,11 @@ def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] 
 
 
 def official_columns(attempts: Sequence[QuestionResult]) -> tuple[dict[str, Any], list[str]]:
-    """Return a row's columns by the published evaluator's rule, and a footnote if it differs.
+    """Return a row's columns by the published evaluator's rule, and a footnote if verdicts differ.
 
     LiveCodeBench's evaluator fails some correct programs: by our rule alone a table cannot be
     compared with published figures, and by the published rule alone it understates some systems.
-    Nothing if the suite gives no second verdict; no accuracy if a graded reply has none.
+    Empty if the suite gives no such second verdict; accuracy None if a graded reply lacks it.
     """
     graded = [attempt for attempt in attempts if attempt.graded]
     if not any(attempt.official is not None for attempt in graded):

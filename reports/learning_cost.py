@@ -1,9 +1,9 @@
-"""The cost of learning: dollars a query with selection and training included, and the break-even.
+"""The cost of learning: dollars per query with selection and training included, and break-even.
 
 For systems that learnt or were chosen: a best single worker and systems that use it, learned
-routers, tuned thresholds, trained conductors. Dollars are would-be, all attempts included, at the
-row's price book. Those of train questions are in the run's own logs, below `selection/` and
-`tuning/`; those of the released conductors are in trainings.csv, made from the trainings' logs.
+routers, tuned thresholds, trained conductors. Dollars are computed for all attempts at the row's
+price book, paid or not. Those of train questions are in the run's logs, below `selection/` and
+`tuning/`; those of released conductors in trainings.csv, made from the logs of their training.
 """
 
 import csv
@@ -28,12 +28,12 @@ QUERIES = (100, 1_000, 10_000)
 """The numbers of queries for which a system's dollars are shown."""
 REFERENCE, AT_ONCE, NEVER, UNKNOWN = "reference", "at once", "never", "unknown"
 TAUGHT = re.compile(r"train questions of (.+)$")
-"""The end of the note of a system that learnt from other suites than its own (harness/run)."""
+"""Matches a run's note (from harness/run) on the other suites that a system learnt from."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearningCost:
-    """One row that learnt or was chosen, or the reference of its block."""
+    """Learning cost of a system that learnt or was chosen, or of the reference of its block."""
 
     row: TableRow
     usd: Decimal | None
@@ -43,7 +43,7 @@ class LearningCost:
     usd_at: tuple[Decimal | None, ...]
     """Dollars a query with learning included, for each number of `QUERIES`."""
     break_even: int | None
-    """Queries from which on its total is below the reference's, whose learning counts, too."""
+    """Number of queries from which its total, learning included, is below the reference's."""
     versus: str
     """`break_even` in words: `reference`, `at once`, `never`, `unknown` or e.g. `1,234 queries`."""
 
@@ -55,7 +55,7 @@ class _Learnt:
 
 
 def learning_costs(block: Sequence[Pair], selections: Sequence[SystemRun]) -> list[LearningCost]:
-    """Return the rows of a block that learnt or were chosen, its reference first."""
+    """Return the learning cost of each row that learnt or was chosen, the reference first."""
     learners = [(row, _learnt(system_run, selections)) for row, system_run in block]
     if not any(learnt for _, learnt in learners):
         return []
@@ -130,7 +130,7 @@ def _summed(tried: Sequence[SystemRun], source: str) -> _Learnt:
 def _tried(
     system_run: SystemRun, selections: Sequence[SystemRun], suites: Sequence[str]
 ) -> list[SystemRun]:
-    """Return the runs that a system learnt from: on some suites, below its own log directory."""
+    """Return the runs on `suites` that a system learnt from, all below its own log directory."""
     folder = system_run.paths[0].parent
     home = parent_of(folder) or folder
     runs: list[SystemRun] = []
@@ -156,7 +156,7 @@ def _best_of(alone: Sequence[SystemRun]) -> set[object]:
 
 @cache
 def trainings() -> Mapping[str, Mapping[str, str]]:
-    """Return the costs of trainings by the digest of the resulting checkpoint."""
+    """Return sha256 of a checkpoint -> the line of trainings.csv on its training's cost."""
     text = files("podium.reports").joinpath("trainings.csv").read_text(encoding="utf-8")
     return {row["checkpoint_sha256"]: row for row in csv.DictReader(text.splitlines())}
 
@@ -201,13 +201,13 @@ TABLE: Columns[LearningCost] = (
 
 
 def learning_markdown(costs: Sequence[LearningCost]) -> str:
-    """Return the section of table.md; empty if no system learnt."""
+    """Return the section of table.md on learning costs; empty if no system learnt."""
     table = figures_table(tabulate(TABLE, costs))
     return f"### What learning cost\n\n{SAID}\n\n{table}" if costs else ""
 
 
 def learning_data(cost: LearningCost, places: Mapping[int, int]) -> dict[str, object]:
-    """Return a row for table.json; `row` is its index in that file's rows."""
+    """Return a learning cost for table.json; `places`: id of a row -> its index in that file."""
     columns = {each.name: getattr(cost, each.name) for each in fields(cost)}
     usd_at = dict(zip(map(str, QUERIES), cost.usd_at, strict=True))
     return {**columns, "row": places[id(cost.row)], "system": cost.row.system, "usd_at": usd_at}

@@ -100,7 +100,7 @@ def markdown(
 
 
 def prose(name: str) -> str:
-    """Return a text file of this package, which the documentation shows, too."""
+    """Return the text of a Markdown file of this package; the documentation shows it, too."""
     return files("podium.reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
 
@@ -169,7 +169,7 @@ def _parts(grouping: str, scores: Sequence[GroupScore]) -> str:
 
 
 def workers_table(facts: Sequence[RunFacts]) -> list[Sequence[str]]:
-    """Return the workers of some runs with their settings and prices, heads first."""
+    """Return a table of the workers of some runs, header first: models, settings, prices."""
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
     lines: dict[tuple[str, str], Sequence[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
@@ -190,7 +190,7 @@ def workers_table(facts: Sequence[RunFacts]) -> list[Sequence[str]]:
 
 
 def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
-    """Return the spend of each system run, all attempts included; heads first, the sum last."""
+    """Return a table of each system run's dollars, all attempts included; the sum comes last."""
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
     ]
@@ -214,7 +214,7 @@ def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
 
 
 def _published(suites: Sequence[str]) -> dict[str, str]:
-    """Return the published figures of each suite that has any; under `""`, means over several."""
+    """Return suite -> section with its published figures, if any; `""` -> means over suites."""
     by_suite = {
         suite: (f"### {suite}: {published.TITLE.lower()}", published.TEXT, figures)
         for suite in suites
@@ -244,7 +244,7 @@ def _block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
 def _sections(
     fields: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
 ) -> list[str]:
-    """Return the sections of one suite; empty ones are left out below."""
+    """Return a suite's sections below the main table; the caller drops empty ones."""
     lines = [
         f"{_block_words(block.rows[0], rows)}: {line}."
         for block in fields
@@ -378,7 +378,7 @@ def _within(text: str, low: float | None, high: float | None) -> str:
 
 
 def block_lines(block: BlockSummary) -> Iterator[str]:
-    """Yield a block's results: the test of all systems, and accuracy against dollars."""
+    """Yield sentences on a block: the test of all systems, the frontier of accuracy and dollars."""
     if q := block.cochran:
         p = f"{p_value(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
         yield (

@@ -26,7 +26,7 @@ PAPER_MARKS = {
     "references.bib": "% podium report: references.bib",
     "table.parquet": PARQUET,
 }
-"""By file, like `MARKS`."""
+"""File -> text in it by which podium recognizes its own file, which it may overwrite."""
 FIGURES: Columns[TableRow] = (
     *narrow_columns("accuracy", "ci_low", "paired_diff"),
     ("interval of diff", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
@@ -40,7 +40,7 @@ LABELS = {
     "rehearsal": "rehearsal: podium's practice programs answered; says nothing about real models",
     "inspect": "inspect: a model under plain `inspect eval`, without podium's records",
 }
-FLOATS = 40  # rows of a table that floats; a longer one breaks over pages
+FLOATS = 40  # maximum rows of a floating table; a longer one breaks over pages
 FONT = "7pt"  # eleven columns in a text of 6.5 inches
 HEAD = r"""
 % Needs \usepackage{booktabs,caption,longtable} and 6.5 inches: margins of one inch, or the whole
@@ -61,7 +61,7 @@ def export_paper(dirs: Sequence[Path], out: Path, options: ReportOptions) -> tup
 
 
 def paper_contents(report: Report) -> Mapping[str, Content]:
-    """Return the files of `PAPER_MARKS`."""
+    """Return name -> content of the files in `PAPER_MARKS`."""
     return {
         "table.tex": latex_tables(report),
         "references.bib": references(report),
@@ -122,7 +122,7 @@ def _numbers(notes: Sequence[str]) -> list[str]:
 
 
 def _latex(table: Sequence[Sequence[str]], title: tuple[str, str], notes: Sequence[str]) -> str:
-    """Return a table, heads first, with its caption and the notes below it."""
+    """Return a table (header first) in LaTeX, with its caption and the notes below it."""
     great: Any = import_module("great_tables")  # both imports are slow
     import pandas as pd
 
@@ -144,7 +144,7 @@ def _typeset(text: str) -> str:
 
 def _is_settable(char: str) -> bool:
     """Return whether LaTeX sets a character without a package: ASCII, dashes, Latin accents."""
-    base = unicodedata.decomposition(char)[:4]  # of `é`: 0065, its letter
+    base = unicodedata.decomposition(char)[:4]  # code of the base letter: 0065 (e) for `é`
     return char.isascii() or char in "–—" or (char <= "ÿ" and base.startswith("00"))
 
 
@@ -155,14 +155,14 @@ def _write_parquet(report: Report, path: Path) -> None:
     parquet: Any = import_module("pyarrow.parquet")
     rows = [_quantized(row, UNIT) for row in (*report.rows, *report.shown.derived)]
     table = table_of(TableRow, rows)
-    # Arrow's own schema is not needed; without it, our mark is near the file's end.
+    # Without Arrow's own schema, which is not needed, podium's mark is near the file's end.
     with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"podium": PARQUET})
 
 
 def _quantized(row: TableRow, unit: Decimal) -> TableRow:
-    """Return a row whose dollars fit a column: a mean may have infinitely many digits."""
+    """Return a row with dollars rounded to `unit`: a mean may have infinitely many digits."""
     values = ((name, getattr(row, name)) for name in COLUMNS)
     return replace(
         row, **{name: value.quantize(unit) for name, value in values if isinstance(value, Decimal)}
@@ -176,7 +176,7 @@ PODIUM = {
     "version": version("podium"),
     "year": "2026",
 }
-"""As in CITATION.cff, which a wheel does not contain."""
+"""Citation of podium, the same as in CITATION.cff, which the installed package lacks."""
 ARXIV = re.compile(r"arXiv[ :](\d{4}\.\d{4,5})")
 REPOSITORY = re.compile(r"github\.com/([\w.-]+/[\w-]+(?:\.[\w-]+)*)")
 AUTHORS = re.compile(r"(\w+) et al\. \d{4}")
@@ -202,7 +202,7 @@ def references(report: Report) -> str:
 
 
 def _clauses(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the system or suite that names a source, and each source as it is worded there."""
+    """Yield (system or suite, text of a source) for each source that it cites."""
     sources = [(row.system, row.source) for row in report.rows]
     sources += [(run.facts.suite, run.facts.paper) for run in report.system_runs]
     for suite in _suites(report):
@@ -211,7 +211,7 @@ def _clauses(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _sources_in(clause: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the key and the fields of each paper and repository that a clause names."""
+    """Yield BibTeX key and fields of each paper, repository or page that a source's text names."""
     page = ADDRESS.search(clause)
     if OURS.match(clause):
         yield "podium", {}
@@ -256,7 +256,7 @@ SPECIAL = {**{c: f"\\{c}" for c in "#$%&_"}, "{": "(", "}": ")", "\\": "/", "~":
 
 
 def _field(name: str, text: str) -> str:
-    """Return a text as BibTeX's field, without braces that could end it."""
+    """Return a text as the value of a BibTeX field, without braces that could end the field."""
     if name in ("url", "author"):
         return text
     plain = "".join(SPECIAL.get(char, char) for char in _typeset(text))

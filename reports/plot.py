@@ -34,9 +34,9 @@ COLOURS = (
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-NAMED = len(SHAPES)  # systems of a panel that are named; more names would hide the points
+NAMED = len(SHAPES)  # maximum systems named in a panel; more names would hide the points
 GREY = "#9a9a9a"
-NAME = 32  # characters of a name that are drawn
+NAME = 32  # maximum characters of a drawn name
 DECADE = 10  # a range wider than this is drawn on a logarithmic axis
 DOLLARS = "USD per query (would-be)"
 TOKENS = "output tokens per query (no worker here has a price)"
@@ -44,15 +44,15 @@ TOKENS = "output tokens per query (no worker here has a price)"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One block as it is drawn: the position of each row, and the named rows."""
+    """One block of comparable rows as drawn: the position of each row, and the named rows."""
 
     rows: Sequence[TableRow]
     places: Mapping[int, float]
-    """By id of a row: dollars or tokens. Rows without accuracy or price have none."""
+    """id(row) -> x, dollars or tokens. Rows without an accuracy or x are missing."""
     unit: str
     named: Sequence[TableRow]
     frontier: Sequence[TableRow]
-    """By rising cost."""
+    """Rows that no other row dominates in cost and accuracy, by rising cost."""
 
     @property
     def drawn(self) -> list[TableRow]:
@@ -60,11 +60,11 @@ class Panel:
         return [row for row in self.rows if id(row) in self.places]
 
     def point(self, row: TableRow) -> tuple[float, float]:
-        """Return the position of a drawn row."""
+        """Return x and the accuracy in percent of a drawn row."""
         return self.places[id(row)], 100 * (row.accuracy or 0.0)
 
     def span(self, row: TableRow) -> tuple[float, float, float]:
-        """Return the position of its interval, and its ends."""
+        """Return x and both ends, in percent, of a drawn row's accuracy interval."""
         x, y = self.point(row)
         low, high = (y if bound is None else 100 * bound for bound in (row.ci_low, row.ci_high))
         return x, min(y, low), max(y, high)
@@ -103,7 +103,7 @@ def figure_of(rows: Sequence[TableRow]) -> Figure:
 
 
 def panel_of(block: Sequence[TableRow]) -> Panel:
-    """Return a block's panel; it names the reference, the frontier, then the most accurate."""
+    """Return a block's panel; named are the reference, the frontier, then the most accurate."""
     in_usd = any(row.usd_per_query is not None for row in block)
     costs = {id(row): row.usd_per_query if in_usd else row.tokens_out for row in block}
     places = {
@@ -121,7 +121,7 @@ def panel_of(block: Sequence[TableRow]) -> Panel:
 
 
 def _frontier(drawn: Sequence[TableRow], places: Mapping[int, float]) -> list[TableRow]:
-    """Return the plain systems that are not dominated in cost and accuracy, by rising cost."""
+    """Return the rows on the frontier by rising cost; no systems that use targets or hindsight."""
     plain = [row for row in drawn if row.reference_allowed and not row.uses_targets]
     costs = np.array([places[id(row)] for row in plain])
     on = non_dominated(costs, np.array([row.accuracy or 0.0 for row in plain])).tolist()
@@ -133,7 +133,7 @@ def _panel(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> No
     grey = [panel.point(row) for row in panel.drawn if not any(row is peer for peer in panel.named)]
     if grey:
         axes.scatter(*zip(*grey, strict=True), s=22, color=GREY, alpha=0.7, linewidths=0)
-    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: no system lies between two
+    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: nothing lies between two
         x, y = zip(*map(panel.point, panel.frontier), strict=True)
         axes.step(x, y, where="post", color="grey", linewidth=0.8, alpha=0.6)
     for row in panel.named:
@@ -203,7 +203,7 @@ def _point(axes: Axes, panel: Panel, row: TableRow, look: tuple[str, str]) -> No
 AROUND = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
 REACHES = (8, 16, 26, 40, 60, 85, 120)
 """Distances of a name from its point, in points (1/72 inch); the nearest free one is used."""
-MARK = 5  # half the room of a mark
+MARK = 5  # half the width of a marker, in points
 
 
 def _names(axes: Axes, panel: Panel) -> None:
@@ -233,7 +233,7 @@ def _names(axes: Axes, panel: Panel) -> None:
 
 
 def _spots(point: Sequence[float], size: Bbox, scale: float) -> Iterator[Bbox]:
-    """Yield the possible places of a name of this size, the nearest first."""
+    """Yield boxes of this size around a point, the nearest first, in which its name may stand."""
     for reach, (right, up) in product(REACHES, AROUND):
         x = point[0] + scale * reach * right - size.width * (1 - right) / 2
         y = point[1] + scale * reach * up - size.height * (1 - up) / 2

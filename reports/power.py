@@ -14,7 +14,7 @@ from podium.reports.blocks import ReportOptions, comparable_groups, reference_of
 from podium.reports.intervals import grades_of
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
-"""Numbers of questions of suites that are often quoted."""
+"""Suites that are often quoted -> their numbers of questions."""
 USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
@@ -26,7 +26,7 @@ Source = tuple[str, stats.Variance, int | None]
 def assumed_variance(
     effect: float, *, discordant: Share, accuracy: Share, correlation: Share, within: Share
 ) -> Source:
-    """Return the assumed variance; UserError for assumptions that exclude each other."""
+    """Return the variance of differences that the options imply; UserError if they conflict."""
     if discordant is not None and accuracy is not None:
         raise UserError("--discordant and --accuracy both set the variance. Give only one of them.")
     if accuracy is None and correlation is not None:
@@ -42,7 +42,7 @@ def assumed_variance(
                 f"Systems that differ on {100 * share:g} % of the questions cannot be "
                 f"{100 * effect:g} points apart. Raise --discordant, or lower --effect."
             )
-        variance = stats.Variance(share, 0.0)  # one draw cannot tell between from within
+        variance = stats.Variance(share, 0.0)  # one draw shows no variance within questions
         text = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
     if not variance.between:
         raise UserError(
@@ -57,7 +57,7 @@ def assumed_variance(
 
 
 def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[Source]:
-    """Return the variance of each system against the reference; UserError if there is none."""
+    """Return the variance of each system's differences from the reference; UserError if none."""
     groups = comparable_groups(load_runs(dirs)[0], ReportOptions(vs=vs))
     sources = [source for group in groups for source in _measured([run for run, _ in group], vs)]
     if not sources:
@@ -137,9 +137,9 @@ SATURATED = 0.95
 
 
 def saturation(accuracies: Sequence[float], questions: int) -> str:
-    """Return what questions can still show if a system's accuracy is above 95 %; else empty.
+    """Return the difference that can still be detected if an accuracy is above 95 %; else empty.
 
-    `accuracies` are of systems that see no targets. Like `podium power --accuracy`, this assumes
+    `accuracies`: those of systems that use no targets. Like `podium power --accuracy`, this assumes
     that grades of two systems are correlated by 0.5 and that each question is asked once.
     """
     best = max(accuracies, default=0.0)

@@ -1,7 +1,7 @@
-"""A time stamp (RFC 3161) of a manifest's root: an authority states that it existed by then.
+"""RFC 3161 time stamps: an authority certifies when the root digest of a manifest existed.
 
-The root is a SHA-256 digest and the stamp's own imprint: `openssl ts -verify -digest ROOT` checks
-the stamp without podium. openssl makes and checks stamps; only a digest leaves the machine.
+The root is a SHA-256 digest and the stamp's message imprint: `openssl ts -verify -digest ROOT`
+checks the stamp without podium. Podium calls openssl, too; only a digest leaves the machine.
 """
 
 import re
@@ -25,21 +25,21 @@ NO_OPENSSL = "Time stamps need the program openssl on PATH (Debian: apt-get inst
 DATED = re.compile(r"^Time stamp: (\w{3} +\d+ [\d:]{8})(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE)
 ADDRESS = re.compile(r"https?://[^/\s]")
 REFUSED = re.compile(r"^Status: (?!Granted)(.+)$", re.MULTILINE)
-NOTICE = "Using configuration from"  # not a reason
+NOTICE = "Using configuration from"  # a line of openssl's stderr that is no error
 WHY = (re.compile(r"Verify error:(.+)"), re.compile(r":error:\w+:[^:]*:[^:]*:([^:]+):"))
 
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """The verdict on a directory's time stamp."""
+    """The verdict on the time stamp of a directory's manifest."""
 
     verdict: Time
     said: str = ""
-    """The time at which the root existed, or why that is not shown."""
+    """The certified time (ISO 8601), or why the stamp does not prove one."""
 
 
 def request(log_dir: Path) -> Path:
-    """Write the query for an authority beside an unstamped manifest; return its path."""
+    """Write a time-stamp query beside a manifest without a stamp; return the query's path."""
     root = _unstamped(log_dir)
     query = log_dir / QUERY
     if not query.exists():
@@ -50,23 +50,23 @@ def request(log_dir: Path) -> Path:
 
 
 def store(log_dir: Path, reply: bytes, authority: Path) -> datetime:
-    """Keep an authority's reply to `request` as the manifest's stamp if valid; return its time."""
+    """Store an authority's reply as the manifest's stamp; return its time. UserError if invalid."""
     root, query = _unstamped(log_dir), log_dir / QUERY
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / STAMP
         file.write_bytes(reply)
         query_arguments = ("-queryfile", str(query)) if query.exists() else ("-digest", root)
         when = _verified(file, query_arguments, authority)
-        if query.exists():  # it could be for another root
+        if query.exists():  # the query could be for another root
             _verified(file, ("-digest", root), authority)
         with (log_dir / STAMP).open("xb") as stamp:
             stamp.write(reply)
-    query.unlink(missing_ok=True)  # it is answered
+    query.unlink(missing_ok=True)  # the query has been answered
     return when
 
 
 def ask(url: str, query: bytes) -> bytes:
-    """Return an authority's reply to a query, which is sent to its address only."""
+    """Send a query to the time-stamp authority at `url`; return its reply, at most 1 MiB."""
     import httpx  # a slow import
 
     if not ADDRESS.match(url):
@@ -97,13 +97,13 @@ def ask(url: str, query: bytes) -> bytes:
 
 
 def stamp_of(log_dir: Path, authority: Path | None = None) -> Stamped:
-    """Return the verdict on a manifest's time stamp; without `authority` little is checked."""
+    """Return the verdict on a manifest's time stamp; without a certificate, check only its root."""
     file = log_dir / STAMP
     if not file.exists():
         return Stamped("none")
     try:
         manifest = read_manifest(log_dir / FILE)
-    except UserError as error:  # this is a finding
+    except UserError as error:  # an unreadable manifest is a verdict, not an error
         return Stamped("invalid", str(error))
     if not _names(file, manifest.root):
         earlier = [_names(file, entry.root) for entry in manifest.history]
@@ -120,7 +120,7 @@ def stamp_of(log_dir: Path, authority: Path | None = None) -> Stamped:
 
 
 def _unstamped(log_dir: Path) -> str:
-    """Return the root of a manifest that has no stamp."""
+    """Return the root of a manifest; UserError if the manifest already has a stamp."""
     if (log_dir / STAMP).exists():
         advice = "and stamps are never overwritten; move it elsewhere to get a new one"
         raise UserError(f"{log_dir / STAMP} is there, {advice}.")
@@ -128,12 +128,12 @@ def _unstamped(log_dir: Path) -> str:
 
 
 def _names(file: Path, root: str) -> bool:
-    """Return whether a query or a stamp contains a root's bytes, as all for this root do."""
+    """Return whether the file of a query or a stamp contains the bytes of a root."""
     return bool(HEX.fullmatch(root)) and bytes.fromhex(root) in read_limited(file, MIB)
 
 
 def _verified(file: Path, imprint: tuple[str, str], authority: Path) -> datetime:
-    """Return a reply's time; UserError if it does not match the request or is not trusted."""
+    """Return the time that a reply certifies; UserError if it is for another root or untrusted."""
     text = _ask_openssl("-reply", "-in", str(file), "-text", fault=NO_STAMP)
     if refused := REFUSED.search(text):
         raise UserError(f"The authority refused ({refused[1]}). Ask another one.")

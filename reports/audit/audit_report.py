@@ -1,4 +1,4 @@
-"""One audit: every run checked, the reconciliation, and both as text and as JSON."""
+"""Audits a directory: checks all its runs, adds up tokens and dollars; result as text or JSON."""
 
 import textwrap
 from collections import Counter
@@ -74,11 +74,11 @@ class Reconciled:
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: Sums = field(default_factory=dict[str, Tokens])
     causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
-    """By record: tokens that the ledger counts and that record does not (negative: vice versa)."""
+    """Record (`samples`, `runs`, `hooks`) -> cause -> the ledger's tokens less the record's."""
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
-    """By label and scope, e.g. `live inference`, and by how an attempt was billed (`BILLING`)."""
+    """Label and scope, e.g. `live inference` -> way of billing (see `BILLING`) -> sums of calls."""
     bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
-    """Calls of runs that share draws -> digest of request and reply; None without a reply."""
+    """Call in a run whose systems share replies -> digest of request and reply; None: no reply."""
     shared: list[SharedDraw] = field(default_factory=list[SharedDraw])
     findings: dict[str, InvariantCheck] = field(
         default_factory=lambda: {invariant.id: InvariantCheck() for invariant in INVARIANTS}
@@ -86,17 +86,17 @@ class Reconciled:
 
     @property
     def dollars(self) -> dict[str, CallSum]:
-        """By label and scope alone."""
+        """Label and scope, e.g. `live inference` -> sums of calls."""
         return {name: total(ways.values()) for name, ways in self.billing.items()}
 
     def check(self, id: str, task: str, check: Callable[..., Faults], *arguments: object) -> None:
-        """Add a check's faults; the check itself records its notes, gaps and skips."""
+        """Run a check of the invariant `id` on `task` and add its findings."""
         result = InvariantCheck()
         result.faults = [AuditFault(id, task, *fault) for fault in check(*arguments, result)]
         self.findings[id].add(result)
 
     def join(self, table: "Reconciled") -> None:
-        """Add other system runs."""
+        """Add the sums and findings of other system runs."""
         self.counts += table.counts
         self.tokens = join_tokens((self.tokens, table.tokens))
         for name, causes in table.causes.items():
@@ -112,7 +112,7 @@ class Reconciled:
 
 
 def reconciled(evidence: Evidence) -> Reconciled:
-    """Return the sums of one system run."""
+    """Return the sums and findings of one system run."""
     result = Reconciled(counts=_counts(evidence))
     if evidence.facts and evidence.facts.draws == SHARED:
         result.bought, result.shared = draws_of(evidence)
@@ -141,7 +141,7 @@ REFUSED, OPEN, KEPT = "refused", "without a known end", "from the local cache"
 CACHED, UNPRICED, AT_LIST = "partly from the provider's cache", "without a price", "at list price"
 SERVICES = tuple(f"at {service} rates" for service in get_args(Service) if service != STANDARD)
 BILLING = (REFUSED, OPEN, KEPT, UNPRICED, CACHED, *SERVICES, AT_LIST)
-"""How an attempt was billed: the first of these that holds for it."""
+"""The ways in which an attempt can be billed; the first that holds for it counts."""
 
 
 def _billed(row: Call) -> str:
@@ -184,7 +184,7 @@ def _counts(evidence: Evidence) -> Counter[str]:
 
 
 def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
-    """The totals of the newest samples have only their last attempts."""
+    """Return the newest samples' token totals, and by cause the tokens that only the ledger has."""
     newest = evidence.newest.values()
     theirs = sum_tokens(told(usage) for sample in newest for usage in sample.model_usage.values())
     last_events = {event.id for sample in newest for event in sample.events}
@@ -209,7 +209,7 @@ def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
 
 
 def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
-    """The counts of Inspect's hooks; a process that did not end normally leaves no such line."""
+    """Return the token totals of Inspect's hooks, and by cause what only the ledger has."""
     journals = evidence.journals
     theirs = sum_tokens(told(line) for journal in journals for line in journal.totals)
     complete = {journal.name for journal in journals if journal.totals}
@@ -225,7 +225,7 @@ SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the files of a directory prove, and what they do not prove."""
+    """The result of an audit: sums over all system runs, and a verdict on each invariant."""
 
     strict: bool
     table: Reconciled
@@ -238,7 +238,7 @@ class Audit:
 
 
 def beside_a_report(dirs: Sequence[Path]) -> Beside[Reconciled]:
-    """Return the hook with which a report audits logs while it reads them."""
+    """Return the `Beside` with which a report audits system runs while it reads their logs."""
     return Beside(of_gathered, [run for folder in dirs for run in system_runs_below(folder)])
 
 
@@ -261,7 +261,7 @@ def audit(
     if anew is not None:
         grades = result.findings["I16"]
         if not anew.faults and set(anew.notes) <= {SAME}:
-            del grades.weak[AGAIN]  # the grader has changed since, and every verdict is the same
+            del grades.weak[AGAIN]  # grading again confirms the verdicts that a newer log changed
         grades.add(anew)
     verdicts = tuple(
         InvariantVerdict(
@@ -279,14 +279,14 @@ def audit(
 
 
 def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
-    """Yield the sums of the system runs; from `large` bytes of files on, in other processes."""
+    """Yield sums and findings of system runs; in worker processes if files have `large` bytes."""
     many = sum(files.size for files in system_runs) >= large
     shares = [system_runs[start : start + SHARE] for start in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)
 
 
 def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
-    """Check some system runs, one after the other; worker processes call it, too."""
+    """Return the sums and findings of some system runs; also called in worker processes."""
     result = Reconciled()
     with without_collector():
         for files in system_runs:
@@ -296,12 +296,12 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
 
 
 def of_gathered(gathered: Gathered) -> Reconciled:
-    """Check one system run from all its files."""
+    """Return the sums and findings of one system run, from the records read from its files."""
     return reconciled(Evidence(**vars(merged(gathered)), name=system_run_name(gathered.files)))
 
 
 def system_run_name(files: RunFiles) -> str:
-    """Return the name of a system run in faults: its folder and its task."""
+    """Return how faults name a system run: `FOLDER/TASK`, or `TASK` without a folder."""
     return f"{files.folder}/{files.task}" if files.folder else files.task
 
 
@@ -339,7 +339,7 @@ def _check_whole(
 
 
 def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
-    """Return the experiments' directories: each has, or should have, a manifest."""
+    """Return the directories of the runs: each has, or should have, a MANIFEST.json."""
     folders: set[Path] = set()
     for files in system_runs:
         parents = {path.parent for path in files.logs}
@@ -349,13 +349,13 @@ def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
             marked = (place for place in places if (place / FILE).is_file())
             rooted = (place for place in places if (place / FOLDER).is_dir())
             place = next(marked, next(rooted, parent))
-            run = parent_of(place)  # its manifest covers those of its shards
+            run = parent_of(place)  # a shard's parent: its manifest covers all shards
             folders.add(run if run and run.is_relative_to(folder) else place)
     return tuple(sorted(folders))
 
 
 SHOWN = 10
-"""Faults of one invariant that are printed; the JSON has all of them."""
+"""Maximum number of printed faults per invariant; the JSON has all faults."""
 
 
 COUNTS = (
@@ -389,7 +389,7 @@ RECORD_TITLES = {
 
 
 def _wrapped(text: str, subsequent_indent: str) -> list[str]:
-    """Return lines that fit a terminal; a word, for example a file's name, is never split."""
+    """Return a text in lines that fit the terminal (at most 120 columns); no word is split."""
     return textwrap.wrap(
         text,
         min(120, terminal_width() or 120),
@@ -400,7 +400,7 @@ def _wrapped(text: str, subsequent_indent: str) -> list[str]:
 
 
 def as_text(audit: Audit) -> str:
-    """Return the whole audit."""
+    """Return an audit for a terminal: sums, verdicts, and the first faults of each invariant."""
     return "\n".join((*_reconciliation(audit.table), "", *_verdicts(audit), *_faults(audit)))
 
 
@@ -480,7 +480,7 @@ SCHEMA = "podium-audit-1"
 
 
 def as_json(audit: Audit) -> bytes:
-    """Return the whole audit, every fault included; the same files give the same bytes."""
+    """Return an audit with all its faults as JSON; the same files give the same bytes."""
     table = audit.table
     data = {
         "schema": SCHEMA,
@@ -505,7 +505,7 @@ SCHEMAS = (SCHEMA, QUERY, PREDICTIONS)
 
 
 def is_audit(path: Path) -> bool:
-    """Return whether `podium audit` wrote a file, which the next audit may then replace."""
+    """Return whether `podium audit` wrote the file at `path`, so that it may be overwritten."""
     try:
         content: object = read_json(path)
     except (OSError, ValueError, RecursionError):
@@ -518,13 +518,13 @@ def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
 
 
 def dollar_figures(dollars: CallSum) -> dict[str, Any]:
-    """Return the dollars of some calls as in the JSON; None is unknown."""
+    """Return the dollars and counts of some calls for the JSON; None: unknown."""
     paid = dollars.paid
     amounts = {
         "priced": dollars.usd,
         "low": paid.low,
         "high": paid.high,
-        # A call that may have been billed has no known list price, and needs none.
+        # Only calls of which it is unknown whether they were billed may lack a list price.
         "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
         "total": dollars.billed,
     }

@@ -1,4 +1,4 @@
-"""The evidence of one run, and the results of its checks: faults, weaknesses, verdicts."""
+"""The joined records of one system run, and the types of an audit's findings and verdicts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,9 +16,9 @@ from podium.harness.ledger.served import ServedQuery, is_served, queries_of
 from podium.harness.ledger.totals import CallSum, sums_by
 
 Faults = Iterator[tuple[str, str]]
-"""Place and text of each fault: an `AuditFault` without the fields that a check's faults share."""
+"""Place and text of each fault; `AuditFault` adds the invariant and the task."""
 Status = Literal["pass", "weak", "fail", "not applicable"]
-"""`weak`: nothing contradicts it, but the record has gaps, on which a strict audit fails."""
+"""`weak`: nothing contradicts the invariant, but records have gaps; a strict audit then fails."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,23 +38,23 @@ class InvariantCheck:
 
     faults: list[AuditFault] = field(default_factory=list[AuditFault])
     skipped: Counter[str] = field(default_factory=Counter[str])
-    """Reason why something could not be checked -> how often."""
+    """Reason why a check was not made -> how often."""
     gaps: Counter[str] = field(default_factory=Counter[str])
-    """The same for gaps in the record, which a strict audit does not accept."""
+    """Missing record -> how often; a strict audit fails on it."""
     weak: Counter[str] = field(default_factory=Counter[str])
-    """Weakness that contradicts nothing -> how often; a strict audit fails on it."""
+    """Doubtful finding that breaks no invariant -> how often; a strict audit fails on it."""
     notes: Counter[str] = field(default_factory=Counter[str])
-    """Note for the reader that counts against no run -> how often."""
+    """Remark that is no fault -> how often."""
     checked: int = 0
-    """Added system runs in which nothing was skipped."""
+    """Number of added system runs without skips and gaps."""
 
     def add(self, check: "InvariantCheck") -> None:
-        """Add one system run."""
+        """Add the findings of one system run; count it in `checked` if none is a skip or gap."""
         check.checked = not check.skipped.total() + check.gaps.total()
         self.join(check)
 
     def join(self, check: "InvariantCheck") -> None:
-        """Add the findings of another check."""
+        """Add other findings, their number of checked system runs included."""
         for name in ("faults", "skipped", "gaps", "weak", "notes", "checked"):
             setattr(self, name, getattr(self, name) + getattr(check, name))
 
@@ -67,13 +67,13 @@ class InvariantCheck:
         return "pass" if self.checked else "not applicable"
 
     def reasons(self) -> tuple[tuple[str, int], ...]:
-        """Return why it was not checked everywhere, the weaknesses and the notes."""
+        """Return skips, gaps, weaknesses and notes, sorted by text, each with its count."""
         return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
 
 
 @dataclass(frozen=True, slots=True)
 class InvariantVerdict:
-    """One invariant over all system runs."""
+    """The verdict on one invariant over all system runs."""
 
     invariant: str
     title: str
@@ -81,17 +81,17 @@ class InvariantVerdict:
     status: Status
     checked: int
     reasons: tuple[tuple[str, int], ...]
-    """Why it was not checked, weaknesses, notes; each with the number of runs or rows."""
+    """Skips, gaps, weaknesses and notes; each with the number of runs or rows."""
     faults: tuple[AuditFault, ...]
 
 
 SERVED = "served: there is no log, and nothing was graded"
-"""Why invariants about logs do not apply to served requests."""
+"""Why invariants about logs do not apply to the requests of `podium serve`."""
 
 Tokens = tuple[int, int, int, int, int]
-"""Input, output, cache reads, cache writes, reasoning: the counts of Inspect."""
+"""Token counts as in Inspect: input, output, cache reads, cache writes, reasoning."""
 Sums = dict[str, Tokens]
-"""By model, role or cause."""
+"""Model, role or cause -> token counts."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
 NAMES = ("input", "output", "cache_read", "cache_write", "reasoning")
 KEYS = tuple(name for name in FIELDS if name != "total_tokens")
@@ -99,17 +99,17 @@ KEYS = tuple(name for name in FIELDS if name != "total_tokens")
 
 @dataclass
 class Evidence(Merged):
-    """One system run, joined. Not frozen: its tables are made at their first use."""
+    """The joined records of one system run. Not frozen: it caches tables at their first use."""
 
     name: str = ""
 
     @cached_property
     def facts(self) -> RunFacts | None:
-        """The newest log's facts about the run; None if podium did not write it."""
+        """The settings of the run in its newest log; None if podium did not write that log."""
         return self.logs[0].facts if self.logs else None
 
     def why_no_journal(self) -> str:
-        """Return why no journal is here, according to the newest log."""
+        """Return why the run has no journal of calls, according to its newest log."""
         if self.facts is None:
             return "no journal: podium did not run it"
         if self.facts.redacted:
@@ -120,18 +120,18 @@ class Evidence(Merged):
 
     @cached_property
     def is_served(self) -> bool:
-        """Whether a server made the calls: then there is no log, and nothing was graded."""
+        """Whether `podium serve` made the calls: then there is no log, and nothing was graded."""
         return is_served(self.files)
 
     @cached_property
     def requests(self) -> list[ServedQuery]:
-        """The requests to a server."""
+        """The requests to `podium serve`."""
         return [*queries_of(self, self.rows)]
 
     @cached_property
     def counted(self) -> list[Call]:
-        """All rows with the tokens that Inspect counted and that its totals include."""
-        # They equal the ledger's except for impossible usage: the ledger treats it as unknown.
+        """All rows of the ledger, with the token counts that Inspect's totals include."""
+        # Only impossible counts differ: the ledger treats them as unknown.
         return [self._as_counted(row) for row in self.rows]
 
     def _as_counted(self, row: Call) -> Call:
@@ -144,32 +144,32 @@ class Evidence(Merged):
 
     @cached_property
     def by_event(self) -> Mapping[str, Call]:
-        """Rows by the uuid of their event, with the tokens that Inspect counted."""
+        """Uuid of a model event -> its row of the ledger, with the tokens that Inspect counted."""
         return {row.event: row for row in self.counted if row.event}
 
     @cached_property
     def newest(self) -> Mapping[tuple[str, int], SampleRecord]:
-        """The newest sample of every (question, epoch) pair."""
+        """(question, epoch) -> its newest sample."""
         samples = (sample for log in self.logs for sample in log.samples)
         return {(sample.question, sample.epoch): sample for sample in samples if sample.newest}
 
     @cached_property
     def first_log(self) -> Mapping[str, LogRecord]:
-        """The oldest log that has an event, by the event's uuid: later ones carry it over."""
+        """Uuid of a model event -> the oldest log that has it; later logs repeat the event."""
         return {
             event.id: log for log in self.logs for sample in log.samples for event in sample.events
         }
 
     @cached_property
     def call_of(self) -> Mapping[str, str]:
-        """The calls of journals by their spans, and by the events that ended them."""
+        """Span id of a call, or uuid of its final event -> id of the call in a journal."""
         names = ((call, record.intent.get("span")) for call, record in self.calls.items())
         ends = ((call, (record.outcome or {}).get("event")) for call, record in self.calls.items())
         return {str(name): call for call, name in (*names, *ends) if name}
 
     @cached_property
     def written_down(self) -> frozenset[str]:
-        """The uuids of samples whose journal is recent enough to have answer and verdict too."""
+        """Uuids of samples in journals of the newer format, which has answers and verdicts, too."""
         calls = self.calls.values()
         recent = (record.intent for record in calls if "reply_sha256" in (record.outcome or {}))
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
@@ -182,17 +182,17 @@ def tokens_of(calls: CallSum) -> Tokens:
 
 
 def told(usage: Json | None) -> Tokens:
-    """Return the tokens of one of Inspect's totals."""
+    """Return the token counts of a usage object of Inspect; 0 for missing ones."""
     return cast(Tokens, tuple(int((usage or {}).get(key) or 0) for key in KEYS))
 
 
 def sum_tokens(rows: Iterable[Tokens]) -> Tokens:
-    """Add tokens, kind by kind."""
+    """Return the sum of token counts, kind by kind."""
     return cast(Tokens, tuple(map(sum, zip(NO_TOKENS, *rows, strict=True))))
 
 
 def join_tokens(tables: Iterable[Sums]) -> Sums:
-    """Add tokens by name."""
+    """Merge tables; token counts of the same name are added."""
     totals: Sums = {}
     for sums in tables:
         for name, tokens in sums.items():
@@ -201,12 +201,12 @@ def join_tokens(tables: Iterable[Sums]) -> Sums:
 
 
 def minus(tokens: Tokens, subtrahend: Tokens) -> Tokens:
-    """Subtract tokens, kind by kind."""
+    """Return `tokens` less `subtrahend`, kind by kind."""
     return cast(Tokens, tuple(map(sub, tokens, subtrahend)))
 
 
 def differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
-    """Yield the names whose tokens differ, each with the first side less the other."""
+    """Yield each name whose token counts differ, with `theirs` less `ours`."""
     for name in sorted({*theirs, *ours}):
         difference = minus(theirs.get(name, NO_TOKENS), ours.get(name, NO_TOKENS))
         if difference != NO_TOKENS:
@@ -214,23 +214,23 @@ def differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
 
 
 def spent_by(rows: Iterable[Call], name: Callable[[Call], str]) -> Sums:
-    """Return the tokens that providers counted, by name: reads from a local cache cost none."""
+    """Return the tokens of rows by `name(row)`, without replies from the local cache."""
     sums = sums_by((row for row in rows if row.cache != "read"), name)
     spending = ((key, tokens_of(calls)) for key, calls in sums.items())
     return {key: tokens for key, tokens in spending if tokens != NO_TOKENS}
 
 
 def spent(rows: Iterable[Call]) -> Sums:
-    """Return the tokens that providers counted, by model."""
+    """Return the tokens of rows by model, without replies from the local cache."""
     return spent_by(rows, lambda row: row.model)
 
 
 def spent_by_role(rows: Iterable[Call]) -> Sums:
-    """Return the same by role; Inspect's totals by role leave out calls without a role."""
+    """Return the tokens of rows by role; calls without a role are left out, as in Inspect."""
     return spent_by((row for row in rows if row.role != row.model), lambda row: row.role)
 
 
 def said_tokens(tokens: Tokens) -> str:
-    """Return tokens in words, without the kinds that are 0."""
+    """Return token counts as text, e.g. `+12 input, -3 output`; kinds with 0 are left out."""
     words = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
     return ", ".join(words).replace("_", " ") or "nothing"

@@ -1,4 +1,4 @@
-"""The eighteen invariants: the promise of each, and the function that checks it in one run."""
+"""The eighteen invariants of an audit: title, meaning, and the function that checks a run."""
 
 import zipfile
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -43,7 +43,7 @@ from podium.reports.audit.record_checks import (
 from podium.reports.audit.sharded import shards_as_planned, spent_as_leased
 from podium.reports.audit.verify import verify
 
-if TYPE_CHECKING:  # grading again calls models, an audit does not
+if TYPE_CHECKING:  # only for types: an audit needs no module that can call models
     from podium.harness.model_judge import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (check them with --regrade)"
@@ -75,7 +75,7 @@ def grades_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
-    """I16 from grading again: verdicts that differ, and verdicts that were left out."""
+    """Return I16's findings from grading again: verdicts that differ, agree or were left out."""
     check = InvariantCheck()
     for log in logs:
         for place, text in log.others:
@@ -96,7 +96,7 @@ def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
 
 
 SECONDS = len("2026-01-01T00:00:00")
-"""Characters of a time up to seconds, the precision of a log's."""
+"""Number of characters of an ISO time up to seconds, the precision of times in logs."""
 CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
 TORN = "incomplete lines of journals that were recorded as such when the run was resumed"
 NO_MANIFEST = (
@@ -116,14 +116,14 @@ def self_contained(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def same_twice(files: RunFiles, check: InvariantCheck) -> Faults:
-    """I13: the files of a system run give the same rows, byte for byte, at each reading."""
+    """I13: reading a system run's files twice gives the same ledger rows, byte for byte."""
     rows, again = (b"".join(canonical(row.as_json()) for row in rows_of(files)) for _ in "12")
     if rows != again:
         yield "rows", "read twice, they differ"
 
 
 def table_again(run: Path, name: str, tasks: Container[str], check: InvariantCheck) -> Faults:
-    """I13: a program without podium's code computes the figures of a run's table again."""
+    """I13: an independent program computes the same figures as in a run's table.json."""
     place = run / "report" / "table.json"
     try:
         table = read_json(place)
@@ -150,7 +150,7 @@ def table_again(run: Path, name: str, tasks: Container[str], check: InvariantChe
 
 
 def _written_with(table: Path, digests: Mapping[str, str]) -> Faults:
-    """The files beside a table are unchanged since it was written; older tables list none."""
+    """Yield files of a report that differ from their digests in table.json (older: no digests)."""
     for name, digest in digests.items():
         file = table.parent / Path(name).name
         if file.is_file() and file_digest(file) != digest:
@@ -209,7 +209,7 @@ def _in_experiment(evidence: Evidence) -> Faults:
 
 
 def manifest(run: Path, name: str, check: InvariantCheck) -> Faults:
-    """I14: the files of a run are those of its manifest."""
+    """I14: a run's files are unchanged since its MANIFEST.json was written."""
     for finding in verify(run):
         if finding.kind == "absent":
             check.gaps[NO_MANIFEST] += 1
@@ -218,21 +218,21 @@ def manifest(run: Path, name: str, check: InvariantCheck) -> Faults:
             check.weak[f"{finding.place}: {finding.kind}: {finding.said}"] += 1
             continue
         yield finding.place, f"{finding.kind}: {finding.said}"
-    with suppress(UserError):  # it is reported already
+    with suppress(UserError):  # `verify` has reported an unreadable manifest
         for earlier in read_manifest(run / MANIFEST).history:
             check.notes[f"{name} replaces {earlier}"] += 1
 
 
 def _elsewhere(evidence: Evidence, check: InvariantCheck) -> Faults:
     """Providers' bills match the ledger, within the tolerance."""
-    # A bill is of an account, not of a system run: reports/audit/audit_report.py compares it.
+    # A bill covers an account, not a system run: reports/audit/audit_report.py adds its check.
     check.skipped["no invoice was given (--invoice FILE)"] += 1
     return iter(())
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """One promise; the docstring of its check is the sentence that states it."""
+    """An invariant; the docstring of its check function is the sentence that states it."""
 
     id: str
     title: str
@@ -240,7 +240,7 @@ class Invariant:
 
     @property
     def meaning(self) -> str:
-        """The promise, as a sentence."""
+        """The sentence that states the invariant."""
         return " ".join((getdoc(self.check) or "").split())
 
 

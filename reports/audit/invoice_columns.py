@@ -1,10 +1,10 @@
-"""The description that each format of an invoice was checked against, and its known columns."""
+"""Invoice formats: the provider's documentation that each was checked against, and columns."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 SHOWN, LONGEST = 20, 80
-"""Maximum unknown columns that are listed, and maximum characters of a name."""
+"""Maximum number of listed unknown columns, and maximum characters of a column's name."""
 _AS_OF = "as of 2026-11-23"
 _OPENAI = "OpenAI's OpenAPI document 2.3.0"
 _ANTHROPIC = f"imitated, from Anthropic's Admin API pages {_AS_OF}"
@@ -19,7 +19,7 @@ HELD_AGAINST: Mapping[str, str] = {
     "openrouter-csv": f"imitated, as public tools read it {_AS_OF}",
     "csv": "podium's own format",
 }
-"""By format: the provider's dated description, or `imitated`: no real export was available."""
+"""Format -> documentation it was checked against; `imitated`: no real export was available."""
 
 _OPENAI_USAGE = """
     object input_tokens output_tokens input_cached_tokens input_cache_write_tokens
@@ -59,11 +59,11 @@ COLUMNS: Mapping[str, str] = {
     "csv": "request_id model time input_tokens cached_tokens output_tokens usd currency "
     "project_id workspace_id project.id project api_key_id api_key",
 }
-"""By format: the columns that podium reads, and those that it knows but does not need."""
+"""Format -> the columns that podium reads, and known columns that it ignores."""
 
 
 def columns_of(piece: Any) -> Iterator[str]:
-    """Yield the columns of a row or of a bucket's results; nested ones as `outer.inner`."""
+    """Yield column names of a row or of a time bucket's results; nested ones as `outer.inner`."""
     rows: Any = _table(piece).get("results", [piece])
     for row in cast(list[Any], rows) if isinstance(rows, list) else []:
         for name, value in _table(row).items():
@@ -76,9 +76,9 @@ def _table(value: object) -> Mapping[str, Any]:
 
 
 def unknown_columns(format: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that are unknown in a format, sorted."""
+    """Return the first `SHOWN` columns that a format does not have, sorted, and a count of more."""
     names = {_flat(name) for name in COLUMNS[format].split()}
-    names |= {name.rpartition(".")[0] for name in COLUMNS[format].split()}  # null or empty
+    names |= {name.rpartition(".")[0] for name in COLUMNS[format].split()}  # if null or empty
     unknown = sorted(name[:LONGEST] for name in {*columns} if _flat(name) not in names)
     remainder = f"and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
     return (*unknown[:SHOWN], *filter(None, [remainder]))

@@ -16,20 +16,20 @@ from podium.reports.audit.invoices import HOUR, Invoice, InvoiceLine, Span, span
 
 @dataclass(frozen=True, slots=True)
 class InvoiceOptions:
-    """The traffic that is compared, and the tolerances."""
+    """Options of a comparison with an invoice: which of its lines count, and the tolerances."""
 
     project: str | None = None
-    """Only lines of this project or workspace; others are foreign traffic."""
+    """Compare only lines of this project or workspace; others are listed as foreign."""
     key: str | None = None
-    """Only lines of this API key, by the id or name that the export gives."""
+    """Compare only lines of this API key (its id or name in the export)."""
     whole_account: bool = False
     """True if the account did nothing but this run, and the export names no project or key."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Model of the ledger -> model of the invoice, if their names do not show it."""
+    """Model in the ledger -> its name in the invoice, for names that podium cannot match."""
     tokens: int = 0
-    """Largest tolerated difference per bucket, model and kind of token."""
+    """Largest tolerated difference in tokens, per time bucket, model and kind of token."""
     usd: Decimal = Decimal(0)
-    """The same in dollars, in addition to the rounding of the invoice's own amounts."""
+    """Largest tolerated difference in dollars, on top of the rounding of the invoice's amounts."""
 
 
 MEASURES = {
@@ -64,21 +64,21 @@ class Amounts:
 
 @dataclass(slots=True)
 class Billed(Amounts):
-    """An invoice's amounts of one bucket and model: the sum of its lines."""
+    """An invoice's amounts for one time bucket and model, added up over its lines."""
 
     place: Decimal = CENT_HALF
-    """Half a unit of the last decimal place of its amounts: trailing zeros are not printed."""
+    """Rounding error of one amount: half a unit of the last decimal place that any amount has."""
     priced: int = 0
 
     def join(self, billed: "Billed") -> None:
-        """Add other lines."""
+        """Add the amounts of other lines."""
         self.add(billed)
         self.place = min(self.place, billed.place)
         self.priced += billed.priced
 
     @property
     def rounding(self) -> Decimal:
-        """The maximum rounding error of its amounts together."""
+        """The maximum rounding error of the sum, in dollars."""
         return self.place * self.priced
 
 
@@ -110,30 +110,30 @@ EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 def listed(sentences: list[str], suffix: str = "") -> tuple[str, ...]:
-    """Return the first sentences and the number of the others."""
+    """Return the first `LISTED` sentences and, if there are more, a line with their number."""
     remainder = [f"and {len(sentences) - LISTED} more{suffix}"] if sentences[LISTED:] else []
     return (*sentences[:LISTED], *remainder)
 
 
 @dataclass(slots=True)
 class Bill:
-    """The amounts that an invoice bills to some accounts: one, or all of the run's."""
+    """The amounts that an invoice bills to one account, or to all accounts of the run."""
 
     buckets: defaultdict[Key, Billed] = field(
         default_factory=lambda: defaultdict[Key, Billed](Billed)
     )
     requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
-    """Lines by request id; they are in `buckets` as well."""
+    """Request id -> its line; `buckets` includes these lines, too."""
     nameless: int = 0
-    """Lines without a request id."""
+    """Number of lines without a request id."""
     account: str = ""
     repeated: dict[str, int] = field(default_factory=dict[str, int])
-    """Request ids that the export repeats, and how often."""
+    """Request id that several lines have -> number of these lines."""
     foreign: tuple[str, ...] = ()
     credits: tuple[str, ...] = ()
 
     def add(self, line: InvoiceLine) -> None:
-        """Add one line."""
+        """Add one line of the invoice."""
         self.buckets[(line.start, line.end), line.model or line.item].join(line_amounts(line))
         if line.request_id:
             self.requests.setdefault(line.request_id, line)
@@ -148,7 +148,7 @@ class Bill:
         self.nameless += bill.nameless
 
     def layers(self) -> list[Callable[[datetime], Span]]:
-        """Return a function for each width of buckets that finds the bucket of a time."""
+        """Return, for each width of time buckets (e.g. 1 h), a function from a time to a bucket."""
         starts: dict[timedelta, set[datetime]] = defaultdict(set)
         for (start, end), _ in self.buckets:
             starts[end - start].add(start)
@@ -167,7 +167,7 @@ def _layer(width: timedelta, starts: list[datetime]) -> Callable[[datetime], Spa
 
 
 def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
-    """Add up an invoice; UserError if it is malformed or not clearly the run's."""
+    """Add up an invoice; UserError if it is malformed or if the run's account is ambiguous."""
     bills: dict[Account, Bill] = defaultdict(Bill)
     credits: dict[str, Decimal] = defaultdict(Decimal)
     mine = Bill()
@@ -205,7 +205,7 @@ def _foreign(project: str | None, key: str | None, bill: Bill) -> str:
 def _chosen(
     accounts: Collection[Account], options: InvoiceOptions, path: Path
 ) -> tuple[Collection[Account], str]:
-    """Return the run's accounts and their name; UserError if they are not clear."""
+    """Return the run's accounts (project, key) and their title; UserError if ambiguous."""
     projects, keys = (sorted({pair[i] for pair in accounts if pair[i]}, key=str) for i in (0, 1))
     for name, names, flag in (
         (options.project, projects, "--project"),
@@ -257,19 +257,19 @@ def undated(name: str) -> str:
 
 
 class Names:
-    """The models of one invoice, and the matches that were made."""
+    """Matches models of the ledger with the model names of one invoice."""
 
     def __init__(self, models: Collection[str], names: Mapping[str, str]) -> None:
-        """Index an invoice's models; `names`: the user's matches, ledger's model -> invoice's."""
+        """Take an invoice's model names, and the user's matches: ledger's name -> invoice's."""
         self.made: dict[str, tuple[str, str]] = {}
-        """Ledger's model -> the invoice's, and why."""
+        """Model in the ledger -> its name in the invoice, and the reason for the match."""
         self.unmatched: dict[str, str] = {}
-        """Ledger's model -> why it has no match."""
+        """Model in the ledger -> why the invoice has no match."""
         self.match = cache(self._match)
         self._models, self._said = set(models), names
 
     def _match(self, model: str, served: str | None) -> str | None:
-        """Return the invoice's name of a call's model; None if it has none or several."""
+        """Return the invoice's name of a call's model; None if no name or several names match."""
         label = f"{model} (served as {served})" if served and served != model else model
         matches = [match for match in self._candidates(model, served) if match[0] in self._models]
         if self._models == {""}:

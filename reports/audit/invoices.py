@@ -1,4 +1,4 @@
-"""Invoices: the format of an export, and its lines in one form for all formats.
+"""Reads billing exports of providers: detects the format, yields `InvoiceLine`s.
 
 Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, in any format of
 export. None means that the export lacks the value. JSON exports are read whole (they are
@@ -29,25 +29,25 @@ from podium.reports.audit.invoice_columns import columns_of
 
 HOUR = timedelta(hours=1)
 LONGEST_LINE = SMALL
-"""Maximum characters of a line or bytes of a whole JSON export (largest known page: few MiB)."""
+"""Maximum characters of a line, and bytes of a JSON export (largest known page: a few MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvoiceLine:
-    """An export's amounts for one bucket, model and account, or for one request."""
+    """The amounts billed for one time bucket, model and account, or for one request."""
 
     start: datetime
     end: datetime
-    """Exclusive; for a request the end of its hour."""
+    """End of the time bucket, exclusive; for a request, the end of its hour."""
     model: str
     project: str | None = None
     key: str | None = None
-    """Id or name of the API key; never the key."""
+    """Id or name of the API key; never the secret itself."""
     input_uncached: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
     output: int | None = None
-    """Reasoning included."""
+    """Output tokens, reasoning included."""
     requests: int | None = None
     usd: Decimal | None = None
     request_id: str | None = None
@@ -58,33 +58,33 @@ class InvoiceLine:
 
 
 Reader = Callable[[Any], Iterator[InvoiceLine]]
-"""Makes lines from one row or bucket; ValidationError or ValueError if it is malformed."""
+"""Function from one row or bucket to its lines; ValidationError or ValueError if malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invoice:
-    """An export on disk."""
+    """A provider's billing export on disk, with the functions that read its format."""
 
     path: Path
     format: str
     providers: tuple[str, ...]
-    """Prefixes of the model ids whose calls it bills; empty for all."""
+    """Prefixes of the model ids that it bills, e.g. `openai`; empty for all models."""
     read: Reader
     pieces: Callable[[Path], Iterator[tuple[int, Any]]]
-    """The file's rows or buckets, with their numbers."""
+    """Function from the file to its rows or time buckets, each with its number."""
     place: str = "line"
-    """The name of a piece: `line`, or `bucket`."""
+    """What errors call a row or bucket: `line` or `bucket`."""
     columns: set[str] = field(default_factory=set[str])
-    """The columns of the pieces that were read."""
+    """Column names of all rows or buckets that have been read."""
 
     def lines(self) -> Iterator[InvoiceLine]:
-        """Read it from its beginning; UserError names a malformed piece."""
+        """Yield all lines of the export; UserError with the place of a malformed row or bucket."""
         for number, raw in self.pieces(self.path):
             place = f"{self.path}, {self.place} {number}"
             self.columns.update(columns_of(raw))
             try:
                 yield from self.read(raw)
-            except UserError as error:  # of another currency
+            except UserError as error:  # the currency is not US dollars
                 raise UserError(f"{self.path} {error}") from error
             except ValidationError as error:
                 field, message = first_fault(error)
@@ -95,7 +95,7 @@ class Invoice:
 
 
 def _count(value: object) -> object:
-    """Return a count for pydantic: exports write 3 as 3, "3", "3.0" and "1,234"; empty is None."""
+    """Parse a count for pydantic, e.g. 3, "3", "3.0" or "1,234"; None for an empty text."""
     if isinstance(value, str) and not (value := value.replace(",", "").strip()):
         return None
     try:
@@ -108,12 +108,12 @@ def _count(value: object) -> object:
 
 
 def _count_or_0(value: object) -> object:
-    """Return the same, but 0 for a missing value."""
+    """Parse a count for pydantic; 0 for a missing value."""
     return 0 if (count := _count(value)) is None else count
 
 
 def _money(value: object) -> object:
-    """Return an amount for pydantic; a float never becomes money."""
+    """Parse an amount of money for pydantic; ValueError for a float, which is inexact."""
     if isinstance(value, float):
         raise ValueError("a binary float is not an amount of money")
     if isinstance(value, str):
@@ -153,7 +153,7 @@ def _dollars_only(currency: str | None) -> None:
 
 
 def span_text(start: datetime, end: datetime) -> str:
-    """Return a bucket's name; a whole day has the shortest form.
+    """Return a time bucket as text, e.g. `2026-02-01`, `2026-02-01T10h` or `START/END`.
 
     >>> span_text(moment("2026-02-01"), moment("2026-02-02"))
     '2026-02-01'
@@ -178,7 +178,7 @@ KEY = AliasChoices("api_key_id", "api_key")
 
 
 class _Result(BaseModel):
-    """One result of an export: fields of `InvoiceLine`, by their names at a provider."""
+    """A row or result of an export: fields of `InvoiceLine` under the provider's names."""
 
     currency: Name
     model: Name
@@ -231,7 +231,7 @@ class _OpenAICost(_Result):
     def _worked_out(self) -> dict[str, Any]:
         _dollars_only(self.amount.currency)
         usd, model = self.amount.value, (self.item or "").partition(",")[0].strip()
-        return {"model": model, "usd": usd, "credit": usd < 0}  # an item begins with the model
+        return {"model": model, "usd": usd, "credit": usd < 0}  # line_item begins with the model
 
 
 class _Bucket(BaseModel):
@@ -255,14 +255,14 @@ def _second(unix: int) -> datetime:
 
 
 def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
-    if raw.get("input_tokens") or raw.get("output_tokens"):  # otherwise a bucket without traffic
+    if raw.get("input_tokens") or raw.get("output_tokens"):  # skip buckets without traffic
         span = _OpenAIBucket.model_validate(raw).span
         yield _OpenAIUsage.model_validate(raw).line(span)
 
 
 # Anthropic's Admin API (platform.claude.com/docs, "Get Messages Usage Report" and "Get Cost
-# Report"): input comes uncached, cache reads and writes apart; a cost's `amount` is a decimal
-# string in cents. The usage report counts no requests. A null `workspace_id` is the default one.
+# Report"): uncached input, cache reads and cache writes are separate fields; `amount` is a decimal
+# string in cents. The usage report counts no requests. Null `workspace_id`: default workspace.
 class _Writes(BaseModel):
     ephemeral_5m_input_tokens: NoCount
     ephemeral_1h_input_tokens: NoCount
@@ -340,7 +340,7 @@ def _openrouter_row(raw: Any) -> Iterator[InvoiceLine]:
 # Google Cloud billing export: rows of BigQuery's standard usage table ("Structure of Standard data
 # export", cloud.google.com/billing/docs). One row is one SKU, e.g. "Generate content output token
 # count gemini 2.5 flash short input text": model and kind of token are read from that name,
-# "output" before "input", since a name may hold both. Rows other than `regular` are listed.
+# "output" before "input", since a name may hold both. Other cost types than `regular` are credits.
 TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
@@ -389,7 +389,7 @@ def _google_row(raw: Any) -> Iterator[InvoiceLine]:
 
 
 def _flat(raw: Any) -> Any:
-    """Return a row with keys like `sku.description` for nested values or `sku_description`."""
+    """Return a row with dotted keys (`sku.description`) for nested values and `sku_description`."""
     columns: dict[str, Any] = {}
     for name, value in cast(Mapping[str, Any], raw).items() if isinstance(raw, dict) else ():
         if isinstance(value, dict):
@@ -429,7 +429,7 @@ ANTHROPIC = ("anthropic",)
 GOOGLE = ("google", "vertex")
 
 Format = tuple[str, tuple[str, ...], Reader]
-"""Its name, the providers whose calls it bills, and the reader of its rows or buckets."""
+"""Name of the format, prefixes of the model ids that it bills, reader of its rows or buckets."""
 CSV: tuple[tuple[str, Format], ...] = (
     (
         "generation_id model_permaslug cost_total",
@@ -439,7 +439,7 @@ CSV: tuple[tuple[str, Format], ...] = (
     ("usage_start_time cost", ("google-billing", GOOGLE, _google_row)),
     ("model time input_tokens output_tokens", ("csv", (), _own_row)),
 )
-"""Required columns of an export, and its format."""
+"""Required columns of a CSV export, and its format; the first match counts."""
 
 
 def _buckets(
@@ -454,7 +454,7 @@ def _buckets(
 
 
 def _bucketed(result: Mapping[str, Any]) -> Format | None:
-    """Return the format of an export in JSON by the first result that it bills."""
+    """Return the format of a JSON export whose first result this is; None if unknown."""
     match result:
         case {"object": "organization.costs.result"} | {"amount": {}}:
             return "openai-costs", OPENAI, _buckets(_OpenAIBucket, _OpenAICost)
@@ -476,8 +476,8 @@ FORMATS = (
 
 
 def read_invoice(path: Path) -> Invoice:
-    """Return an export with its format; UserError for no such file, or one page of several."""
-    # Malformed lines are refused when they are read.
+    """Detect an export's format; UserError if it is unsupported or only one page of several."""
+    # Malformed lines raise later, in `Invoice.lines`.
     try:
         line = _first_line(path)
         names = next((row for _, row in rows_of_csv(iter([line]))), list[str]())
@@ -559,7 +559,7 @@ def _first_result(buckets: list[Any], path: Path) -> Mapping[str, Any]:
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield a file's JSON values: those of a list, the only one, or one per line; with numbers."""
+    """Yield a file's JSON values, numbered: a list's items, its only value, or one per line."""
     try:
         head = _first_line(path)
         if head.startswith("[") or not _is_json(head):

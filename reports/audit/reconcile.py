@@ -1,8 +1,8 @@
-"""Compares the ledger with one invoice: both sides, every difference and what may explain it.
+"""Compares the ledger with one invoice: all amounts, every difference and what may explain it.
 
-Compares by request id if the export has ids, otherwise by bucket and model. A difference is
-explained by calls in flight within their bounds, by calls that crossed the bucket's edge if all
-buckets together agree, or by rounding within the amounts' last places. All others are wrong.
+Compares by request id if the export has ids, otherwise by time bucket and model. A difference is
+explained by unfinished calls up to their maximum cost, by calls that ended in a later bucket if
+all buckets together agree, or by rounding of the printed amounts. All others are faults.
 """
 
 from collections import Counter, defaultdict
@@ -34,26 +34,26 @@ from podium.reports.audit.invoices import Invoice, InvoiceLine, Span, moment, sp
 
 Number = int | Decimal
 Verdict = tuple[tuple[str, ...], tuple[str, ...], str]
-"""Explanations, faults, and the faults' kind."""
+"""Explanations of differences, unexplained differences, and the kind of the latter."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconciledBucket:
-    """One bucket and model, both sides."""
+    """The amounts of ledger and invoice for one time bucket and model."""
 
     bucket: str
     model: str
     ledger: Amounts
     invoice: Amounts
     explained_by: tuple[str, ...]
-    """Reasons why the sides may differ, each with its range; empty if they are equal."""
+    """Reasons why ledger and invoice may differ, each with its range; empty if they are equal."""
     wrong: tuple[str, ...]
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class InvoiceFault:
-    """One difference that nothing explains."""
+    """One unexplained difference between ledger and invoice."""
 
     kind: str
     where: str
@@ -73,13 +73,13 @@ class Reconciliation:
     mapping: tuple[tuple[str, str, str], ...]
     """Model in the ledger, model in the invoice, and why they are the same."""
     foreign: tuple[str, ...]
-    """Lines of other projects, keys and times: left out."""
+    """Invoice lines of other projects, API keys and times, which are not compared."""
     credits: tuple[str, ...]
     notes: tuple[str, ...]
     held_against: str
-    """The description of its export that this format was checked against, or `imitated`."""
+    """The provider's documentation that this format was checked against, or `imitated`."""
     unknown_columns: tuple[str, ...]
-    """Columns of the invoice that are unknown in its format: nothing reads them."""
+    """Columns of the invoice that podium does not know in this format and does not read."""
 
     @property
     def ok(self) -> bool:
@@ -99,26 +99,26 @@ def _call_amounts(row: Call) -> Amounts:
 
 @dataclass(slots=True)
 class Side:
-    """The ledger's amounts of one bucket and model."""
+    """The ledger's amounts for one time bucket and model."""
 
     known: Amounts = field(default_factory=_nothing)
     unpriced: int = 0
     refused: int = 0
-    """Attempts that the provider refused: no tokens, but it may count them as requests."""
+    """Number of attempts that the provider refused: no tokens, but they may count as requests."""
     open: int = 0
-    """Calls in flight, and calls whose provider counted no tokens: without a known bill."""
+    """Number of calls of unknown cost: unfinished, or without token counts from the provider."""
     silent: int = 0
-    """Those of `open` that were answered."""
+    """Number of the calls in `open` that were answered."""
     most: dict[str, Number | None] = field(
         default_factory=lambda: {"input": 0, "output": 0, "usd": Decimal(0)}
     )
-    """The maximum amounts of the open calls; None is no bound."""
+    """Maximum tokens and dollars of the calls in `open`; None: no known maximum."""
     began_here: Amounts = field(default_factory=_nothing)
-    """Calls that ended in a later bucket: a provider may count them there."""
+    """Calls that began in this bucket and ended in a later one: a provider may count them there."""
     ended_here: Amounts = field(default_factory=_nothing)
 
     def add(self, row: Call) -> None:
-        """Add one attempt."""
+        """Add one row of the ledger: an attempt of a call."""
         if row.billable == "no":
             self.refused += 1
         elif row.billable == "yes" and row.input_total is not None and row.output is not None:
@@ -133,7 +133,7 @@ class Side:
                 self.most[measure] = None if maximum is None or bound is None else maximum + bound
 
     def in_flight(self) -> str:
-        """Describe the open calls, which may explain a difference, and their maximum cost."""
+        """Return text on the calls in `open` and their maximum cost, a reason for differences."""
         text = f"in flight or timed out: {self.open - self.silent} calls"
         if self.silent:
             uncounted = f"answered without token counts: {self.silent} calls"
@@ -154,7 +154,7 @@ LEFT_OUT = {
 
 @dataclass(slots=True)
 class Count:
-    """The ledger's rows, added up in the invoice's buckets and compared with it."""
+    """Adds up the ledger's rows in the invoice's time buckets and compares both."""
 
     bill: Bill
     names: Names
@@ -168,12 +168,12 @@ class Count:
     )
     seen: set[str] = field(default_factory=set[str])
     resolved: int = 0
-    """Calls in flight whose ids the invoice lists."""
+    """Number of calls of unknown cost whose request ids the invoice lists."""
     whole: Span | None = None
-    """From the start of the first call to the end of the last one."""
+    """Time of the run: from the start of the first call to the end of the last one."""
 
     def add_all(self, rows: Iterable[Call]) -> None:
-        """Add rows, or count them as left out."""
+        """Add rows of the ledger; count those that the invoice cannot bill in `left_out`."""
         layers = self.bill.layers()
         for row in rows:
             line = self.bill.requests.get(row.request_id or "")
@@ -213,7 +213,7 @@ class Count:
         side = self.sides[(line.start, line.end), line.model or line.item]
         if row.billable == "unknown":
             self.resolved += 1
-            side.known.add(replace(line_amounts(line), requests=1))  # the invoice knows
+            side.known.add(replace(line_amounts(line), requests=1))  # take the invoice's amounts
             return
         side.add(row)
         if text := "; ".join(_differences(row, line, self.options)):
@@ -230,14 +230,14 @@ class Count:
         self.faults[kind].append(InvoiceFault(kind, place, message))
 
     def is_during(self, span: Span) -> bool:
-        """Return whether a bucket overlaps the run."""
+        """Return whether a time bucket overlaps the run."""
         return self.whole is None or (span[0] <= self.whole[1] and span[1] > self.whole[0])
 
     def _reaches_beyond(self, span: Span) -> bool:
         return self.whole is not None and (span[0] < self.whole[0] or span[1] > self.whole[1])
 
     def compared(self, keys: list[Key]) -> Iterator[ReconciledBucket]:
-        """Yield both sides of some buckets."""
+        """Yield ledger and invoice compared, for each time bucket and model in `keys`."""
         over: dict[str, Counter[str]] = defaultdict(Counter)
         for key in keys:
             side, billed = self.sides.get(key, Side()), self.bill.buckets.get(key, Billed())
@@ -262,14 +262,14 @@ class Count:
             )
 
     def unmatched_faults(self) -> Iterator[InvoiceFault]:
-        """Yield the models of the ledger that the invoice lacks."""
+        """Yield a fault for each model in the ledger that the invoice lacks."""
         texts = {name.partition(" (served")[0]: text for name, text in self.names.unmatched.items()}
         for model, calls in sorted(self.unmatched.items()):
             reason = texts.get(model, "not in the invoice")
             yield InvoiceFault("unmatched model", model, f"{calls} calls; {reason}")
 
     def unknown_requests(self) -> Iterator[InvoiceFault]:
-        """Yield the invoice's requests during the run that the ledger lacks."""
+        """Yield a fault for each request of the invoice during the run that the ledger lacks."""
         for request, line in self.bill.requests.items():
             span = line.start, line.end
             if request in self.seen or not self.is_during(span):
@@ -279,7 +279,7 @@ class Count:
                 yield InvoiceFault("not in the ledger", request, f"a request of {line.model}")
 
     def notes(self, keys: list[Key]) -> Iterator[str]:
-        """Yield notes for the reader."""
+        """Yield sentences on calls and lines that were left out or compared in another way."""
         for kind, count in sorted(self.left_out.items()):
             yield f"{count} calls {LEFT_OUT[kind]}: left out"
         if self.resolved:
@@ -331,7 +331,7 @@ def _verdict(
 
 
 def _absent(side: Side, agreeing: set[str]) -> Verdict:
-    """Return the verdict if the invoice has nothing for calls of the ledger."""
+    """Return the verdict on a time bucket and model of the ledger that the invoice lacks."""
     if side.known.requests == 0:
         return ("refused calls and calls in flight were not billed",), (), "difference"
     if "output" in agreeing and side.known.requests == side.began_here.requests:
@@ -378,13 +378,13 @@ def _figure(number: Number, *, signed: bool = False) -> str:
 
 
 ANYONE = InvoiceOptions()
-"""No tolerance, and the only account of the export."""
+"""Default options: no tolerance; the export must have only one account."""
 
 
 def reconcile(
     rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
 ) -> Reconciliation:
-    """Compare a ledger with an invoice."""
+    """Compare rows of the ledger with an invoice; UserError if it is malformed (`read_bill`)."""
     bill = read_bill(invoice, options)
     names = Names({model for _, model in bill.buckets}, options.models)
     ledger = Count(bill, names, options, invoice.providers)
@@ -448,12 +448,12 @@ CELLS = "Cells: ledger / invoice; one figure if they are equal; -: not stated."
 
 
 def reconciliation_table(audit: Reconciliation) -> list[tuple[str, ...]]:
-    """Return every bucket and model, heads first; each cell is ledger / invoice."""
+    """Return a row for each time bucket and model, header first; cells are `ledger / invoice`."""
     return [COLUMNS, *map(_cells, audit.rows)]
 
 
 def reconciliation_notes(audit: Reconciliation) -> list[str]:
-    """Return all other lines of a reconciliation, faults last."""
+    """Return the lines below the table: model names, foreign lines, credits, notes, faults."""
     sections: tuple[tuple[str, Sequence[str]], ...] = (
         ("model", [f"{ours} = {theirs or 'all'} ({note})" for ours, theirs, note in audit.mapping]),
         ("foreign, left out", audit.foreign),

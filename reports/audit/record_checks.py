@@ -1,4 +1,4 @@
-"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible."""
+"""Audit checks: journals and logs agree in calls (I4) and texts (I15); also I7, I11 and I14."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,9 +31,9 @@ from podium.reports.audit.evidence import (
 )
 
 OWN = ("cache_write_1h", "orchestration_in", "orchestration_in_cached", "orchestration_out")
-"""Counts that only a provider's own usage has; a log may lack them."""
+"""Token counts that only a provider's raw usage object has; a log may lack them."""
 TOLERATED_S = 60.0
-"""An event ends between its call's two lines, unless the process is busy or the clock is set."""
+"""Tolerated seconds by which a log's times lie outside the call's start and end in the journal."""
 GONE = (
     "its calls were recorded in a journal that is missing: the `ledger/` folder belongs to the logs"
 )
@@ -109,7 +109,7 @@ def _disagree(evidence: Evidence) -> Faults:
 
 
 def not_as_journaled(record: CallRecord | None, entry: LoggedEvent) -> Iterator[str]:
-    """Yield how an event differs from its call in a journal, texts included."""
+    """Yield differences between a log's event and its call in a journal, texts included."""
     if record is None:
         yield f"no journal has the call of its event {entry.event.id}"
         return
@@ -146,7 +146,7 @@ def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
 def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[str]:
     if event.error or outcome.get("event") != event.id:
         return
-    # If a reply repeats the name of its gateway, a header may have named its model.
+    # If a reply names the gateway instead of the model, the journal has the name from a header.
     unnamed = may_be_alias(event.model, event.served_model)
     for name, ours, theirs in (
         ("served model", None if unnamed else outcome.get("served_model"), event.served_model),
@@ -164,7 +164,7 @@ def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[
 
 
 def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None:
-    """Return by how many seconds an event lies outside its call's two lines; None if unknown."""
+    """Return the seconds by which a log's event lies outside the journal's times, or None."""
     try:
         after_end = seconds_between(str(outcome["at"]), event.completed or event.started)
         before_start = seconds_between(event.completed or event.started, str(intent["at"]))
@@ -198,10 +198,10 @@ def _five(usage: Usage | None) -> Tokens:
 
 
 def _journal(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
-    """Compare a journal with the log and with Inspect's hooks, which counted while it was open."""
+    """Yield a journal's differences from the log and from the token totals of Inspect's hooks."""
     theirs = {str(line["model"]): told(line) for line in journal.totals}
     ours = spent(row for row in evidence.counted if row.journal == journal.name)
-    # Without totals, the process was killed or made no counted call.
+    # A journal has no totals if its process was killed or made no call with token counts.
     for model, difference in differences(theirs, ours) if theirs else ():
         yield f"model {model}: Inspect's hooks less the journal's calls: {said_tokens(difference)}"
     for name in ("label", "system", "suite") if evidence.facts else ():
@@ -241,7 +241,7 @@ def _logged(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _kept(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield texts that a server kept (--keep-texts) and whose digest no journal holds."""
+    """Yield texts stored by `podium serve --keep-texts` whose digests are in no journal."""
     traces = {trace for journal in evidence.journals for trace in kept_traces(journal.path)}
     check.skipped["served without stored texts (--keep-texts)"] += not traces
     for request in evidence.requests if traces else ():
@@ -319,11 +319,11 @@ def _answer(evidence: Evidence, sample: SampleRecord, check: InvariantCheck) -> 
 LIVE = "live"
 """The label of runs whose request ids and model names come from a provider."""
 SAME = 0.9
-"""If more than this share of distinct prompts has the same count, it is not a real count."""
+"""If a larger share of distinct prompts has the same token count, the count is implausible."""
 ENOUGH = 20
-"""Minimum distinct prompts for which a constant count is reported."""
+"""Minimum number of prompts or replies for these checks of token counts."""
 LEAST, MOST = 1 / 40, 4.0
-"""Visible output tokens per character of a reply: from one long word to four per character."""
+"""Minimum and maximum plausible number of visible output tokens per character of a reply."""
 SLACK = 16
 """Tokens of a chat format that a reply's text does not show, per reply."""
 
@@ -353,7 +353,7 @@ LOST = "requests without an end, although their process ended normally"
 
 
 def _requests(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield requests whose calls differ from their answer's, and calls of no request."""
+    """Yield served requests that answer with another number of calls, and calls without request."""
     traces = {request.trace for request in evidence.requests}
     for request in evidence.requests:
         place = f"sample {request.trace} epoch 1"
@@ -390,7 +390,7 @@ def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> It
     if facts.calls_expected is None:
         return
     # After a limit or a call without a reply, there may be fewer calls than the manifest says.
-    turns = sample.plan.get(TURN_COUNT, 1)  # of a task that asks more than once
+    turns = sample.plan.get(TURN_COUNT, 1)  # of a multi-turn task
     minimum, maximum = (count * turns for count in facts.calls_expected)
     if stopped or call_ids != answered:
         minimum = 0
@@ -428,7 +428,7 @@ def plausible(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
-    """Yield ids that several requests share: an invoice could not tell these apart."""
+    """Yield request ids that occur more than once, with counts: an invoice lists each id once."""
     ids = Counter(
         row.request_id
         for row in rows
@@ -456,7 +456,7 @@ def _times(evidence: Evidence, row: Call) -> Iterator[str]:
 
 
 def _constant(rows: Iterable[Call]) -> Iterator[str]:
-    """Yield counts that hardly differ over distinct prompts (a leaderboard entry did so)."""
+    """Yield token counts that most distinct prompts share (a leaderboard entry had such counts)."""
     prompts: dict[Any, Call] = {}
     for row in rows:
         prompts.setdefault(row.prompt_sha256 or (row.question, row.step), row)
@@ -523,7 +523,7 @@ def archives(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _twice(evidence: Evidence) -> Faults:
-    # Inspect's run id and the time identify a file: a killed run is recovered into another one.
+    # Eval id and time identify a log, but a killed run's (`started`) may have a recovered copy.
     same: dict[tuple[str, str], list[str]] = defaultdict(list)
     for log in evidence.logs:
         if log.eval_id and log.status != "started":
@@ -541,7 +541,7 @@ def _passed_over(evidence: Evidence, log: LogRecord) -> Iterator[str]:
 
 
 def _unlike_a_failure(evidence: Evidence, log: LogRecord, copy: SampleRecord) -> Iterator[str]:
-    """Yield why no run can have left a copy: it did not fail, or other records differ from it."""
+    """Yield why a skipped copy of a sample is suspect: it did not fail, or other records differ."""
     if any(replace(sample, newest=copy.newest) == copy for sample in log.samples):
         return  # a run that stops while it writes a sample writes it again later
     if not copy.failed:

@@ -1,7 +1,7 @@
-"""A RouterArena prediction file, audited as podium's own runs are: are its dollars real?
+"""Audits a RouterArena prediction file: do its token counts, answers and dollars fit together?
 
-Their evaluator multiplies the token counts that a row states by the price of a model that it names,
-and does not check them. This module checks what the file itself shows, by rule and row.
+RouterArena's evaluator multiplies the token counts of a row by the price of the model in it, and
+does not check them. This module checks what the file itself shows, by rule and row.
 """
 
 import json
@@ -23,20 +23,20 @@ from podium.reports.audit.record_checks import ENOUGH, SAME, too_few_tokens
 SCHEMA = "podium-predictions-1"
 Json = Mapping[str, Any]
 SIZES = (809, 8400, 420)
-"""Rows of their splits: sub_10, full and robustness."""
+"""Numbers of rows of RouterArena's splits: sub_10, full and robustness."""
 INPUT, OUTPUT, TOTAL = "input_tokens", "output_tokens", "total_tokens"
 SPENT = ((INPUT, OUTPUT), ("prompt_tokens", "completion_tokens"))
-"""The keys in which calls other than the answer's own may state their tokens."""
+"""Keys (input, output) in which a row's further calls, besides its answer, state their tokens."""
 RATES = ("input_token_price_per_million", "output_token_price_per_million")
 REASONING = "reasoning_token_price_per_million"
 RETIRED = {"grok-4-1-fast-reasoning": "grok-4.3", "x-ai/grok-4.1-fast": "grok-4.3"}
-"""Names of retired models, for which another, dearer model answers now (their issue 166)."""
+"""Retired model -> the dearer one that answers under its name now (RouterArena's issue 166)."""
 DATED = re.compile(r"([-@][\d-]*)?")
 """The suffix that a provider may append to an undated model name: the date of its version."""
 OFF = Decimal("0.005")
-"""Share by which a cost may differ from tokens times price: rounding, no more."""
-MOST = 10**12  # tokens of a row: more is no count
-NAMED = 8  # rows of a fault that are listed
+"""Largest relative difference of a cost from tokens times price that counts as rounding."""
+MOST = 10**12  # maximum tokens of a row: a larger number is invalid
+NAMED = 8  # maximum row numbers that a fault lists
 RULES = {
     "rows": "every row names its question, prompt and model, no row is repeated, a split is "
     "complete",
@@ -61,7 +61,7 @@ class PredictionFault:
     said: str
 
     def __str__(self) -> str:
-        """Return a sentence that lists the first rows."""
+        """Return rule and fault with the numbers of the first `NAMED` rows."""
         if not self.rows:
             return f"{self.rule}: {self.said}"
         numbers = ", ".join(f"{number:,}" for number in self.rows[:NAMED])
@@ -79,7 +79,7 @@ class PredictionAudit:
     usd: Decimal | None
     """Tokens times price, over the rows that have both; None if no row has both."""
     stated: Decimal | None
-    """The costs that the rows state."""
+    """The sum of the costs that the rows state."""
     faults: tuple[PredictionFault, ...]
     gaps: tuple[str, ...]
 
@@ -114,7 +114,7 @@ class _Row:
 
     @property
     def tokens(self) -> tuple[int, int, int] | None:
-        """Input, output and the total's remainder: reasoning. None if one of the two is bad."""
+        """Input, output and reasoning tokens (rest of the total); None: invalid input or output."""
         sent, output = (_whole(self.usage.get(name)) for name in (INPUT, OUTPUT))
         total = _whole(self.usage.get(TOTAL))
         if sent is None or output is None:
@@ -140,7 +140,7 @@ class _File:
 
 
 def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
-    """Audit a file of RouterArena's predictions."""
+    """Audit a RouterArena prediction file; `costs`: model_cost.json, if not in its usual place."""
     raw = _read(path)
     if not isinstance(raw, list) or not raw:
         raise UserError(
@@ -170,7 +170,7 @@ def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
 
 
 def predictions_text(audit: PredictionAudit) -> str:
-    """Return what an audit of predictions says, a line per fault."""
+    """Return an audit as text: sums, a line per rule, a line per fault."""
     lines = [f"{audit.router}: {audit.rows:,} rows, {audit.answered:,} with an answer and tokens."]
     if audit.usd is not None and audit.answered:
         each = 1000 * audit.usd / audit.answered
@@ -192,7 +192,7 @@ def _read(path: Path) -> object:
     refuse_absent(path)
     try:
         return json_with_nan(read_limited(path, DOCUMENT))
-    except ValueError as error:  # NaN is read: it is a finding of a row
+    except ValueError as error:  # NaN is read without an error: the rules report it
         raise UserError(f"{path} is not a readable JSON file: {error}.") from error
 
 
@@ -258,7 +258,7 @@ def _rows(file: _File) -> None:
     number_of: dict[tuple[str, str], int] = {}
     again: list[_Row] = []
     for row in file.rows:
-        # Further answers to a question, one for each model, serve to find the best choice.
+        # `for_optimality` marks answers of the other models, which show the best choice.
         extra = row.model if row.row.get("for_optimality") else ""
         if row.index and number_of.setdefault((row.index, extra), row.number) != row.number:
             again.append(row)
@@ -301,7 +301,7 @@ def _right(file: _File) -> None:
 
 
 def _is_right(row: Json) -> bool:
-    """Return whether a row claims a score, as their evaluator or its cached results write it."""
+    """Return whether a row has a score above 0, in either form that RouterArena writes."""
     result = row.get("evaluation_result")
     scores: Json = cast(Json, result) if isinstance(result, dict) else {}
     marks = (_mark(row.get("accuracy")), _mark(scores.get("score")))
@@ -324,7 +324,7 @@ def _plausible(file: _File) -> None:
 
 
 def _spoken(rows: Sequence[_Row]) -> tuple[int, int]:
-    """Return the output tokens that rows state, and the characters of their answers."""
+    """Return the sum of the output tokens that rows state, and the characters of their answers."""
     return sum(row.tokens[1] for row in rows if row.tokens), sum(len(_answer(row)) for row in rows)
 
 
@@ -368,8 +368,8 @@ def _estimated(file: _File) -> None:
 
 
 def _price_of(file: _File, model: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """Return dollars per million input, output and reasoning tokens of exactly this model."""
-    # Their evaluator strips `_batch`, and maps names with a provider to those without.
+    """Return USD per million input, output and reasoning tokens of a model; None if unpriced."""
+    # RouterArena's evaluator strips `_batch`, and maps names with a provider to those without.
     name = model.removesuffix("_batch")
     prices = file.costs.get(name) or file.costs.get(name.rsplit("/", 1)[-1])
     if prices is None:
@@ -426,7 +426,7 @@ def _uncharged(file: _File) -> None:
 
 
 def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
-    """Yield input and output tokens of every call that a row lists, except its answer's own."""
+    """Yield input and output tokens of each further call in a row, besides its answer's."""
     if isinstance(value, list):
         for item in cast(list[object], value):
             yield from _named(item, answer_usage)
@@ -443,7 +443,7 @@ def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
 
 
 def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
-    """Yield for every call that a row lists whether one of its token counts is invalid."""
+    """Yield for each further call in a row whether one of its token counts is invalid."""
     if isinstance(value, list):
         for item in cast(list[object], value):
             yield from _miscounted(item, answer_usage)
@@ -455,7 +455,7 @@ def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
 
 
 def _by_tokens(file: _File, row: _Row) -> Decimal | None:
-    """Return tokens times price: of the model that answered if it has one, as theirs does."""
+    """Return tokens times the price of the model that answered, else of the chosen model."""
     price = _price_of(file, row.served) or _price_of(file, row.model)
     if price is None or row.tokens is None:
         return None

@@ -1,4 +1,4 @@
-"""I17 and I18: a run in shards asked what it planned and spent at most what it was granted."""
+"""Invariants I17 and I18: a sharded run asked the planned questions and kept its budget leases."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def _plan(parent: Path, time: int) -> ShardPlan:
 
 
 def planned_once(run: Path, check: InvariantCheck) -> Faults:
-    """I17: the shards of each entry cover each of its questions exactly once."""
+    """I17: the shards of each system cover each of its questions exactly once."""
     plan = read_plan(run) or ShardPlan({}, {})
     shares = [(shard.name, share) for shard in plan.shards for share in shard.parts]
     ranges: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
@@ -62,11 +62,11 @@ def spent_as_leased(evidence: Evidence, check: InvariantCheck) -> Faults:
     parent = parent_of(folder) if folder else None
     if parent is None or not (parent / lease.FILE).is_file():
         check.skipped[UNLEASED if parent else ONE_PIECE] += 1
-    return iter(())  # a lease is of a whole shard
+    return iter(())  # a lease is for a whole shard: see `leases_kept`
 
 
 def leases_kept(run: Path, check: InvariantCheck) -> Faults:
-    """I18: the journal of leases is intact, all grants were within the limit, and all were kept."""
+    """I18: the journal of leases is intact, grants are within the limit, shards within grants."""
     path = run / lease.FILE
     if not path.is_file():
         check.skipped[UNLEASED] += 1
@@ -88,7 +88,7 @@ def leases_kept(run: Path, check: InvariantCheck) -> Faults:
 
 @dataclass(slots=True)
 class GrantedDollars:
-    """The grants in a journal of leases, with which shards' own journals are compared."""
+    """Dollars that a journal of leases grants to shards; checks the shards' own journals."""
 
     limit: Decimal | None = None
     leases: dict[str, lease.ShardLease] = field(default_factory=dict[str, lease.ShardLease])
@@ -97,7 +97,7 @@ class GrantedDollars:
     )
 
     def fault(self, line: Mapping[str, Any]) -> str:
-        """Take the next line; return its fault, or an empty string."""
+        """Add the next line of the journal of leases; return its fault, or an empty string."""
         if line["kind"] == lease.LIMIT:
             self.limit = None if line["usd"] is None else Decimal(line["usd"])
             return ""
@@ -115,7 +115,7 @@ class GrantedDollars:
         return ""
 
     def broken_by(self, folder: Path) -> Iterator[str]:
-        """Yield the records of a shard's journals that no lease allowed."""
+        """Yield how a shard's journals break leases: none open, too many dollars or processes."""
         spent = Decimal(0)
         for generation, pids, usd in _by_generation(folder):
             spent += usd
@@ -129,7 +129,7 @@ class GrantedDollars:
 
 
 def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
-    """Return generations in order, with their process ids and dollars; 0 for older journals."""
+    """Return each generation of a lease (0: older journals), its process ids and its dollars."""
     pids, paid = dict[int, set[int]](), defaultdict[int, Decimal](Decimal)
     for path in folder.glob(f"{FOLDER}/*/*.jsonl"):
         generation = 0

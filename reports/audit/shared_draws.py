@@ -1,4 +1,4 @@
-"""Draws that systems share: each was bought once, by a call of the run that got the same reply."""
+"""Replies that systems share: each was paid once, by a call of the run with the same reply."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,11 +8,11 @@ from podium.harness.ledger.call import Call
 from podium.reports.audit.evidence import Evidence
 
 Bought = Mapping[str, bytes | None]
-"""Call -> digest of its request and reply; None for a call without a reply."""
+"""Id of a call that was paid -> digest of its request and reply; None without a reply."""
 
 
 class SharedDraw(NamedTuple):
-    """A call whose reply another system had bought."""
+    """A call that reused the reply to another system's call, which had been paid."""
 
     task: str
     call: str
@@ -21,7 +21,7 @@ class SharedDraw(NamedTuple):
 
 
 def draws_of(evidence: Evidence) -> tuple[dict[str, bytes | None], list[SharedDraw]]:
-    """Return the draws that a system run bought, and those that it took from others."""
+    """Return the calls that a system run paid for, and those that reuse another system's reply."""
     bought, shared = dict[str, bytes | None](), list[SharedDraw]()
     for row in evidence.rows:
         if row.shared_from is not None:
@@ -34,13 +34,13 @@ def draws_of(evidence: Evidence) -> tuple[dict[str, bytes | None], list[SharedDr
 def _digest(row: Call) -> bytes | None:
     if row.output_sha256 is None:
         return None
-    # 16 bytes suffice to tell the draws of one run apart: a large one has a million.
+    # 16 bytes suffice to distinguish the replies of one run: a large run has a million.
     text = f"{row.question} {row.epoch} {row.role} {row.prompt_sha256} {row.output_sha256}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def unbought(bought: Bought, shared: Iterable[SharedDraw]) -> Iterator[tuple[str, str, str]]:
-    """Yield task, place and fault of each shared draw that no call of the run has bought."""
+    """Yield task, place and fault of each reused reply that no call of the run paid for."""
     for draw in shared:
         place = f"call {draw.call}"
         if draw.shared_from not in bought:

@@ -1,4 +1,4 @@
-"""Finds what was changed since a manifest was written, and who signed it."""
+"""Finds changes of files since a manifest was written; signs manifests and checks signatures."""
 
 import base64
 import json
@@ -47,14 +47,14 @@ LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One difference from the manifest."""
+    """One difference between a directory and its manifest."""
 
     kind: FindingKind
     path: str
     where: str
     said: str
     grave: bool = True
-    """False for files that the run did not write: its figures do not depend on them."""
+    """False for files that the run did not write and on which none of its figures depends."""
 
     @property
     def place(self) -> str:
@@ -68,8 +68,8 @@ class Finding:
 def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple[Finding, ...]:
     """Return all differences between a directory and its `MANIFEST.json`.
 
-    `published` is a root that the manifest must have. `shared`: only a part of the run is here, so
-    files may be missing, and samples may be redacted if they keep the originals' digests.
+    `published`: the root digest that the manifest must have. `shared`: the directory is a partial
+    copy, so files may be missing, and samples may be redacted if they keep the original digests.
     """
     if published and not HEX.fullmatch(published):
         raise UserError(f"{published!r} is not a root. A root is 64 hex digits.")
@@ -107,7 +107,7 @@ def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _of_others(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Yield differences of files that the run did not write; only the witness's are grave."""
+    """Yield differences of files that the run did not write; only those of `WITNESS` are grave."""
     sealed = {entry.path: entry for entry in manifest.files if entry.kind == "beside"}
     for path, entry in sealed.items():
         grave, file = path == WITNESS, log_dir / path
@@ -155,7 +155,7 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
 
 
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
-    """Return a file's differences; faults that it had when it was taken in remain faults."""
+    """Return a file's differences from its entry in the manifest, and faults recorded there."""
     file, path = log_dir / old.path, old.path
     stale = [Finding("edited", path, "", f"when it was taken in: {fault}") for fault in old.faults]
     if file_digest(file) == old.sha256:
@@ -237,7 +237,7 @@ class Signed:
 
 
 def make_key(path: Path) -> Path:
-    """Write a private key (0600) and its public key; return the latter. UserError if one exists."""
+    """Write a key pair (private: mode 0600); return the public file. UserError if a file exists."""
     form, ed25519 = _cryptography()
     public = path.with_name(f"{path.name}.pub")
     for target in (path, public):
@@ -258,8 +258,8 @@ def make_key(path: Path) -> Path:
 
 
 def sign(log_dir: Path, key_file: Path) -> Path:
-    """Sign a directory's manifest as it is; return the signature's file, which lies beside it."""
-    # A signature of an earlier manifest is replaced: its bytes no longer exist.
+    """Sign a directory's MANIFEST.json without checking it; return the signature file beside it."""
+    # A signature of an earlier manifest is overwritten: that manifest no longer exists.
     key = _read_key(key_file, "private", "Make one with `podium manifest key`")
     document = {
         "schema": SCHEMA,
@@ -274,7 +274,7 @@ def sign(log_dir: Path, key_file: Path) -> Path:
 
 
 def check(log_dir: Path, key_file: Path | None = None) -> Signed:
-    """Return who signed a directory's manifest; UserError for a key that cannot be read."""
+    """Return the verdict on a manifest's signature; UserError if `key_file` cannot be read."""
     fix = "Give the .pub file of a key"
     requested = _named(_read_key(key_file, "public", fix)) if key_file else ""
     path = log_dir / SIGNATURE
@@ -304,7 +304,7 @@ def _manifest_bytes(log_dir: Path) -> bytes:
 
 
 def _read_key(path: Path, name: Literal["private", "public"], fix: str) -> Any:
-    """Return an Ed25519 key of the optional package; UserError with the fix if it is invalid."""
+    """Return the Ed25519 key in a file, an object of `cryptography`; UserError if invalid."""
     form, ed25519 = _cryptography()
     try:
         content = read_limited(path, SETTINGS)
@@ -330,7 +330,7 @@ def _named(key: Any) -> str:
 
 
 def _cryptography() -> tuple[Any, Any]:
-    """Return cryptography's modules of key formats and of Ed25519; UserError if not installed."""
+    """Return cryptography's modules `serialization` and `ed25519`; UserError if not installed."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
