@@ -27,27 +27,27 @@ from podium.harness.suite import moved_versions
 EARLIER = "earlier"
 """Folder of answers reused from another run (harness/run/earlier_lessons.py)."""
 FEWEST = 10
-"""Minimum questions for an accuracy to compare workers; fewer only show useless ones."""
+"""Minimum questions to compare workers by accuracy; fewer only reveal useless workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """One worker on the train questions of one suite."""
+    """Results of one worker on the train questions of one suite."""
 
     suite: str
     worker: str
     asked: int
-    """Questions with a verdict."""
+    """Number of graded questions."""
     right: float
-    """Sum of their grades, 0 to 1 each."""
+    """Sum of the questions' grades, each from 0 to 1."""
     no_answer: int
-    """Graded wrong because no answer was found in the reply."""
+    """Number of questions graded wrong because no answer was found in the reply."""
     usd: float | None
     """Mean list dollars of a call; None if a call has no price."""
     tokens_out: float | None
     """Mean output tokens of a call; None if a call reported none."""
     seconds: float | None
-    """Mean seconds of a call; None if a call's are unknown."""
+    """Mean seconds of a call; None if the time of one call is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _is_lesson(run: SystemRun) -> bool:
 def refuse_older_graders(
     folder: Path, runs: Iterable[SystemRun], versions: Mapping[str, str]
 ) -> None:
-    """Raise UserError if verdicts are of a version other than the suite's in `versions`."""
+    """Raise UserError if a suite's answers were graded by another version than in `versions`."""
     used = {run.facts.suite: run.facts.suite_version for run in runs}
     if moved := moved_versions(used, {name: versions.get(name, used[name]) for name in used}):
         raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all.")
@@ -164,7 +164,7 @@ class ProfileTable:
     """Profiles by kind of question: arrays of (kinds, workers)."""
 
     kinds: TrainKinds
-    asked: Floats  # replies with a verdict
+    asked: Floats  # graded replies
     right: Floats  # sum of their grades
     no_answer: Floats  # replies in which no answer was found
     usd: Floats  # mean list dollars of a call; NaN if unknown, as in all means
@@ -186,7 +186,7 @@ class ProfileTable:
         return replace(self, **{name: getattr(self, name)[:, order] for name in (*COUNTS, *MEANS)})
 
     def shuffled(self, seed: int) -> "ProfileTable":
-        """Return the profiles permuted so that no worker keeps its own."""
+        """Return the profiles permuted so that no worker keeps its own profile."""
         order = default_rng(seed).permutation(self.asked.shape[1])
         source = np.empty_like(order)
         source[order] = np.roll(order, 1)
@@ -199,7 +199,7 @@ class ProfileTable:
 
 
 def table_of_arrays(arrays: Arrays) -> ProfileTable:
-    """Return the table of an artefact; KeyError if it has none."""
+    """Return the profiles in an artefact's arrays; KeyError if it has none."""
     kinds = TrainKinds(arrays["centres"], arrays["forms"], arrays["lengths"])
     return ProfileTable(kinds, **{name: arrays[name] for name in (*COUNTS, *MEANS)})
 

@@ -27,15 +27,15 @@ ORDER = "order"
 ANSWER = "answer"  # key in a sample's facts: its system's answer
 TOOL_CALLS = "Tool calls: "  # prefix of the text that systems read for a reply with tool calls
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
-ENVIRONMENT: Literal["environment"] = "environment"  # of calls that a task's own code makes
+ENVIRONMENT: Literal["environment"] = "environment"  # role of calls by a task's own code
 Draws = Literal["fresh", "shared"]
 FRESH: Draws = "fresh"
-"""Every system buys its own replies."""
+"""Every system samples its own replies."""
 SHARED: Draws = "shared"
 """The k-th draw of a worker on one request is the same reply for every system of a run."""
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
-"""An answer whose request was refused for its length counts as wrong, and is counted apart."""
+"""An answer whose request was too long for the model is wrong, and is counted separately."""
 UNANSWERED: Overflows = "unanswered"
 """In older directories: such a call failed, unless an error code made it a reply."""
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -88,7 +88,7 @@ class Usage:
 
     @property
     def input_total(self) -> int:
-        """The prompt, cached or not."""
+        """All tokens of the prompt, cached or not."""
         return self.input + self.cache_read + self.cache_write
 
     @property
@@ -118,7 +118,7 @@ class Reply:
     usage: Usage | None
     """None if the provider reported none: unknown, not zero."""
     usd: Decimal | None = None
-    """Would-be price at the run's book; None if the call has no price or the pool no book."""
+    """Price in the run's price book; None if the call has no price or the pool no book."""
     too_long: bool = False
     """True if the provider refused the request because it exceeds the model's context; the text
     is then the refusal."""
@@ -143,11 +143,11 @@ class Answer:
     plan: str | None = None
     """The planned workflow (JSON), or why the plan was malformed."""
     noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """A system's log entries on how it decided: plain JSON values, without texts of others, such as
+    """A system's log entries on how it decided: JSON values, no text of a question or reply, e.g.
     a cascade's confidence or a router's fallback. Under `FALLBACK`: podium's own sentence, which is
     printed below the table with its count."""
     waves: tuple[int, ...] = ()
-    """Parallel steps per wave, if steps wait for more than they read; empty: as the plan has it."""
+    """Number of parallel steps per wave, if a wave waits for the one before; empty: as planned."""
 
     @property
     def too_long(self) -> bool:

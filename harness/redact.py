@@ -72,7 +72,7 @@ def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
 
 
 def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
-    """Return the originals' manifest files, each with its copy's path; none for several runs."""
+    """Return each manifest file of the originals, with its copy's path; {} for several runs."""
     if len(roots) != 1:
         return {}
     files = (roots[0] / name for name in (FILE, SIGNATURE, STAMP))

@@ -1,9 +1,9 @@
 """Stores paid replies, so that a resumed run pays for nothing twice.
 
-Only the same draw is read back. Each process has one SQLite file, readable by its owner only and
-written through: kill -9 loses nothing. A run keeps shared draws until it ends, any other reply
-until its sample is in its log; a training keeps all replies, but replies to questions that must not
-be published only in memory.
+A reply is reused only for the same sample of a request. Each process has one SQLite file, readable
+by its owner only and written through: kill -9 loses nothing. A run keeps shared replies until it
+ends, others until their sample is in its log. A training keeps all replies, but those to questions
+that must not be published only in memory.
 """
 
 import errno
@@ -87,7 +87,7 @@ class _File:
             self.replies.execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def forget(self, logged: Mapping[str, float]) -> int:
-        """Delete the replies of samples from before a time; return the number of the others."""
+        """Delete the replies of samples older than a time each; return the number of those left."""
         sql = "DELETE FROM replies WHERE sample = ? AND at < ?"
         try:
             with self.lock:
@@ -151,7 +151,7 @@ class PaidReplies:
             file.drop(key)
 
     def forget(self, logged: Mapping[str, float]) -> None:
-        """Delete the replies of logged samples from before the time of each sample's log."""
+        """Delete the replies of logged samples that are older than the sample's log."""
         if self.path is None or not self.path.exists():
             return
         if (file := self.open()) and not file.forget(logged):
@@ -177,7 +177,7 @@ class PaidReplies:
             path.parent.rmdir()
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
-        """Return a reply and whether it was stored; `ask` is called once for equal keys."""
+        """Return a reply and whether it was read from the store; `ask` runs once for equal keys."""
         async with self.turn(key):
             if (stored := self._read(key, lasting)) is not None:
                 return stored, True

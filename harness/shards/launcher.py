@@ -18,11 +18,11 @@ class Launcher(Protocol):
     """Starts processes of shards; each continues where its directory's last one ended."""
 
     def launch(self, folder: Path) -> None:
-        """Start a shard as soon as there is room."""
+        """Start a shard's process as soon as the maximum number of processes allows."""
         ...
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return the shards that ended since the last call, by exit status; None: it was lost."""
+        """Return shard -> exit status for those ended since the last call; None: it was lost."""
         ...
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class LocalLauncher:
         self._fill()
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return the shards that ended since the last call, by exit status."""
+        """Return shard -> exit status for those that ended since the last call."""
         statuses = {folder: process.poll() for folder, process in self._running.items()}
         over = {folder: status for folder, status in statuses.items() if status is not None}
         for folder in over:
@@ -78,7 +78,7 @@ class LocalLauncher:
 
 
 def end_with_input() -> None:
-    """Interrupt this process, as Ctrl-C does, when its standard input ends: with its launcher."""
+    """Interrupt this process, as Ctrl-C does, when its launcher ends, which closes its stdin."""
     signal(SIGINT, default_int_handler)  # a shell's background jobs ignore SIGINT
     pthread_sigmask(SIG_UNBLOCK, {SIGINT})  # children of a Ray actor start with it blocked
 
