@@ -42,7 +42,7 @@ class Status(StrEnum):
 
 
 VALUED = (Status.SCORED, Status.INVALID_ACTION, Status.POLICY_FAULT)
-"""Statuses that the policy causes; outcomes with any other status have no value: mask them."""
+"""Statuses that the policy causes; outcomes with others have no value and are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +197,12 @@ class RewardCounts:
 
     @property
     def items(self) -> int:
-        """All items so far."""
+        """Number of items so far."""
         return sum(self.by_status.values())
 
     @property
     def masked(self) -> int:
-        """Items without a value."""
+        """Number of items without a value."""
         return self.items - sum(self.by_status[status] for status in VALUED)
 
 
@@ -216,7 +216,7 @@ class RewardCounter:
         self._by_status: Counter[Status] = Counter()
         self._latest: deque[bool] = deque(maxlen=max(WINDOW, masked_after))
         self.usd = Decimal(0)
-        """Dollars so far."""
+        """List price of all answers so far, in dollars."""
         self._shared = 0
         self._reason = ""
         self._refusal = ""

@@ -70,7 +70,7 @@ def _own_session() -> None:
 
 
 class _Replica:
-    """A process, and its load: the number of slices that it grades."""
+    """A replica's process, and its load: the slices (batches of replies) that it grades now."""
 
     def __init__(self, number: int, open_grader: OpenGrader) -> None:
         self.number, self.load = number, 0

@@ -121,7 +121,7 @@ class DeadlineBox:
 
 REMEMBERED = 1 << 16  # maximum grades cached for equal replies (LRU)
 BATCH = 256
-"""Replies without programs that one thread grades: a thread call for each would cost more."""
+"""Maximum replies without programs for one thread call: a call for each would cost more."""
 SLICE_S = 0.25
 """Seconds after which a thread returns the grades it has: a stuck reply delays no other."""
 GRACE_S = 5.0
@@ -374,7 +374,7 @@ FORMS = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """Limits of a reward, and when it fails."""
+    """Limits of a reward, and when scoring fails."""
 
     most: int | None = None
     """Items at once per event loop (None: the number of cores, which also caps grading)."""

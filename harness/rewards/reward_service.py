@@ -89,7 +89,7 @@ class RewardHooks:
     shown: Callable[[PoolSpec], PromptOf]
     """Pool -> a function from a question to the prompt of a policy that writes workflows."""
     catalogue: Callable[[], Catalogue]
-    """Makes the catalogue in each replica; a function of a module."""
+    """Makes the catalogue in each replica; a function of a module, because it is pickled."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 

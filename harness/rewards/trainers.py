@@ -1,4 +1,4 @@
-"""Rewards for TRL, verl, verifiers and OpenRLHF: a callable for each, over one reward.
+"""Rewards for TRL, verl, verifiers and OpenRLHF: a callable in the form that each expects.
 
 Standard library only: it runs in a trainer's own environment, where podium may be just a folder on
 the path, and imports no trainer. A completion without a value gets None: TRL leaves it out of its

@@ -1,6 +1,6 @@
 """The rules that find the answer in a reply: rules.toml, with the lists of words in words.toml.
 
-`podium suites SUITE --rules` prints it. For each rule examples.toml has three replies that it
+`podium suites SUITE --rules` prints them. For each rule examples.toml has three replies that it
 decides and three that it must not match, each with its source; tests read all of them.
 """
 

@@ -205,7 +205,7 @@ def with_own(
     items = {item.name: item for item in (*suites.values(), *cards.values(), *extras)}
     own_systems = {name: item for name, item in items.items() if isinstance(item, SystemCard)}
     own_suites = {name: item for name, item in items.items() if name not in own_systems}
-    every = ChainMap[str, Any](own_suites, cast(Any, catalogue.suites))  # lazy: it makes windows
+    every = ChainMap[str, Any](own_suites, cast(Any, catalogue.suites))  # lazy: makes dated suites
     systems = ChainMap[str, SystemCard](own_systems, cast(Any, catalogue.systems))
     return request, replace(catalogue, suites=every, systems=systems)
 

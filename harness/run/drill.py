@@ -30,7 +30,7 @@ REASONING = ("reasoning_effort", "reasoning_tokens", "reasoning_enabled", "effor
 
 GONE = ("not found", "not_found", "does not exist", "not a valid model", "unknown model", "retired")
 THINKS = ("reason", "effort", "think")
-"""Words in providers' errors that mean: no such model; wrong reasoning settings."""
+"""`GONE`: words of errors for an unknown model; `THINKS`: for wrong reasoning settings."""
 
 SETTINGS = "rejects its settings. Change them in the pool file."
 MEANINGS: Mapping[int | None, str] = {

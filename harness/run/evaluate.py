@@ -193,7 +193,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class EvalPurpose:
-    """What a run's answers are for; by default, results."""
+    """Purpose of a run's answers: results by default, else choosing workers or training."""
 
     purpose: str = "eval"  # `eval`, or `selection` for calls that only choose or teach
     title: str = "answering"

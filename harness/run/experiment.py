@@ -99,10 +99,10 @@ class Experiment:
     prompts: Mapping[str, Prompt] = field(default_factory=dict[str, Prompt])
     """Suite -> its prompt; the official one if an older file has none."""
     images: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Suite -> digest of the image for its programs, if the box has images."""
+    """Suite -> digest of the image for its programs, if the sandbox uses images."""
     train_calls: int | None = None
     """Maximum worker calls per system for learning; None until `--train-calls` sets it."""
-    train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty is each suite's own
+    train_on: tuple[str, ...] = ()  # suites to learn from (train splits); empty: each suite's own
     overflows: Overflows = UNANSWERED
     """Grade of an answer whose request was too long for the model; default: as in older files."""
     headline: str = ""

@@ -124,8 +124,8 @@ def worst_case(
     """Return the maximum calls of a model's plan with one worker, conductor calls included.
 
     Each step reads all earlier replies; its subtask is part of the conductor's reply. The second
-    conductor call is a retry, at most twice as long as the first. Further ones, up to `planning` in
-    all, belong to later rounds, which read the first round's plan and last reply.
+    conductor call is a retry: the first request, its reply, and an error as long as that request.
+    Others, up to `planning` in all, belong to later rounds and read the first plan and last reply.
     """
     calls = [initial]
     if planning > 1:

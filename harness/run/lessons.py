@@ -51,7 +51,7 @@ class TrainingQuestions:
 
 
 def training_suites(job: Job, suite: Suite[Any]) -> Suites:
-    """Return the suites whose train splits serve `suite`; UserError if one has no such split."""
+    """Return suites whose train splits serve `suite`; UserError if a `--train-on` one has none."""
     experiment, suites = job.experiment, job.catalogue.suites
     for name in experiment.train_on:
         if name not in suites:
@@ -72,7 +72,7 @@ def must_learn(job: Job, system: str) -> bool:
 
 
 def refuse_untaught(job: Job, system: str) -> None:
-    """Raise UserError if a system has nothing to learn from for one of the suites."""
+    """Raise UserError if a system must be trained, but a suite has no train questions for it."""
     for suite in job.suites:
         if not training_suites(job, suite) and must_learn(job, system):
             word = "other " if suite.name in job.experiment.train_on else ""
@@ -328,7 +328,7 @@ def _calls_per_question(task: FitTask, round_: Round, questions: Sequence[Questi
     """Return the worker calls of each question of a round: as planned, else the maximum."""
     if round_.most_calls is not None:
         return [round_.most_calls * round_.epochs] * len(questions)
-    from podium.harness.run.forecast import counted_all  # which only learning by tries needs here
+    from podium.harness.run.forecast import counted_all  # only training rounds need this
 
     job = task.job
     pairs = [(question, epoch) for question in questions for epoch in range(1, round_.epochs + 1)]

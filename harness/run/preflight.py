@@ -374,7 +374,7 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
     if "conductor" in card.needs and spec.conductor is None:
         yield f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     methods = card.methods
-    for bring in (methods.arguments, methods.conductor):  # its own files must exist
+    for bring in (methods.arguments, methods.conductor):  # a system's own files must exist
         yield from (f"{name}: {reason}" for reason in reasons_of(bring, k))
     if reason := methods.pool_refusal(k, spec):
         yield f"{name} {reason}"
@@ -450,5 +450,5 @@ def match_target(match: str | None, systems: Sequence[str]) -> str | None:
     """Return the system of a run whose cost the compute-matched controls match."""
     if match:
         return match if match in systems else None
-    keyed = {manifest_key(name): name for name in reversed(systems)}  # the first of a kind wins
+    keyed = {manifest_key(name): name for name in reversed(systems)}  # first of equal cards
     return next((keyed[name] for name in CONDUCTORS if name in keyed), None)

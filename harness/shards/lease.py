@@ -54,7 +54,7 @@ class ShardLease:
     closed: bool = True
     seen: float = 0.0
     hungry: bool = False
-    """Whether the shard has nothing in flight, and its next call costs more than is granted."""
+    """Whether the shard is idle because its next call costs more than the rest of its grant."""
     machine: str = ""
     """The machine of the process that has the lease."""
 

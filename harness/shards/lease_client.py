@@ -31,7 +31,7 @@ PATIENCE_S = 60.0
 PAUSE_S = 0.3
 LOOK_S = 0.05
 KERNEL = Path("/proc/sys/kernel/random/boot_id")
-"""Identifies a machine: on the same one, a free file lock means that no process holds it."""
+"""Id of a machine's boot: on the same machine, a free file lock proves that no process runs."""
 
 
 class LeaseLost(Exception):

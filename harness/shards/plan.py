@@ -48,7 +48,7 @@ class ShardPlan:
     """All shards of a run, and the parts of the request that each of them needs."""
 
     request: Mapping[str, Any]
-    """Fields of `RunRequest` that no experiment stores: the pool file's path, the box, ..."""
+    """Fields of `RunRequest` that no experiment stores: the pool file's path, the sandbox, ..."""
     questions: Mapping[str, tuple[str, ...]]
     """Suite -> the ids of its questions, in the order of the run."""
     shards: tuple[Shard, ...] = ()
