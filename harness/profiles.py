@@ -1,8 +1,8 @@
 """Profiles of single workers: counts of their results on train questions.
 
-Routers and the best single worker are chosen from the same calls (`--train-calls`); a profile needs
-no calls. It is measured for one pool: other settings make another worker. Reports show it by suite;
-planners read it by kind of question, over all suites of a run.
+Their calls are those that train routers and choose the best single worker (`--train-calls`); a
+profile costs none itself. It is valid for one pool: with other settings, a worker is another one.
+Reports show profiles by suite; planners read them by kind of question, over all suites of a run.
 """
 
 import hashlib
@@ -52,12 +52,12 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The profiles of a pool's workers."""
+    """The profiles of a pool's workers, with a row per worker and suite."""
 
     pool: str
     label: str
     rows: tuple[ProfileRow, ...]
-    """By suite, then in the pool's order."""
+    """Sorted by suite, then in the pool's order."""
 
     @property
     def sha256(self) -> str:
@@ -120,7 +120,7 @@ def refuse_older_graders(
 
 
 def worker_of(run: SystemRun) -> str:
-    """Return the worker of a single worker's run."""
+    """Return the name of the worker in a single worker's run."""
     return run.facts.system.removeprefix(SINGLE)
 
 
@@ -193,19 +193,19 @@ class ProfileTable:
         return self.of_workers(source.tolist())
 
     def arrays(self) -> Arrays:
-        """Return the arrays for an artefact; they contain no words of questions."""
+        """Return the arrays to store with a trained system; they contain no words of questions."""
         numbers = {name: getattr(self, name) for name in (*COUNTS, *MEANS)}
         return {**self.kinds.arrays(), **numbers}
 
 
 def table_of_arrays(arrays: Arrays) -> ProfileTable:
-    """Return the profiles in an artefact's arrays; KeyError if it has none."""
+    """Return the profiles in a trained system's arrays; KeyError if they have none."""
     kinds = TrainKinds(arrays["centres"], arrays["forms"], arrays["lengths"])
     return ProfileTable(kinds, **{name: arrays[name] for name in (*COUNTS, *MEANS)})
 
 
 def measure_table(matrix: Matrix, seed: int) -> ProfileTable:
-    """Return the profiles from a matrix of single workers, by kinds found in its questions."""
+    """Return the profiles from single workers' scores, by kinds found in the train questions."""
     sources = [question.id.partition("/")[0] for question in matrix.questions]
     kinds = find_kinds(matrix.questions, sources, seed)
     unknown = np.full(matrix.scores.shape, np.nan)
@@ -223,7 +223,7 @@ def count_by_kind(
     no_answer: Floats,
     means: Mapping[str, Floats],
 ) -> ProfileTable:
-    """Return the table of (questions, workers) arrays; `labels` (questions,) are their kinds."""
+    """Return the profiles from (questions, workers) arrays; `labels` has each question's kind."""
     belongs = (np.arange(len(kinds))[:, None] == labels[None]).astype(np.float64)
     graded = ~np.isnan(scores)
 

@@ -15,9 +15,9 @@ FORMS = ("value", "choice", "program")
 _FORM_OF: Mapping[Kind, int] = {"integer": 0, "text": 0, "choice": 1, "program": 2}
 
 Labels = NDArray[np.int64]
-HASHED = 512  # size of the hash vectors of words: an artefact contains no words of questions
+HASHED = 512  # size of the hash vectors of words: a trained system stores no words
 MOST_KINDS = 3  # maximum kinds per suite and answer form
-LEAST_QUESTIONS = 12  # minimum mean number of questions per kind
+LEAST_QUESTIONS = 12  # minimum mean questions per kind
 STARTS = 4  # initialisations of k-means
 
 
@@ -43,7 +43,7 @@ class TrainKinds:
         return np.argmin(np.where(mismatch, np.inf, far), axis=1).astype(np.int64)
 
     def arrays(self) -> Arrays:
-        """Return the arrays for an artefact."""
+        """Return the arrays to store with a trained system."""
         return {"centres": self.centres, "forms": self.forms, "lengths": self.lengths}
 
 

@@ -23,7 +23,7 @@ WAVES = "waves"
 TURN_COUNT, TOOL_CALL_COUNT, UNUSED = "turns", "tool_calls", "unused"
 """Keys in the facts of a sample whose task has several turns, and may offer tools."""
 ORDER = "order"
-"""Key in a redacted sample's facts: its plan without texts, with the reads between steps."""
+"""Key in a redacted sample's facts: its plan without texts, but with which steps read which."""
 ANSWER = "answer"  # key in a sample's facts: its system's answer
 TOOL_CALLS = "Tool calls: "  # prefix of the text that systems read for a reply with tool calls
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
@@ -75,16 +75,16 @@ class Usage:
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    """All cache writes, for any duration."""
+    """Tokens written to the cache, for any duration."""
     reasoning: int | None = None
     cache_write_1h: int = 0
     """Part of `cache_write` that is cached for an hour, at another rate."""
     orchestration_in: int = 0
-    """Includes cached tokens."""
+    """Input tokens of orchestration, cached ones included."""
     orchestration_in_cached: int = 0
     orchestration_out: int = 0
     total_reported: int | None = None
-    """The provider's total; None if it reports none."""
+    """The total that the provider reports; None if it reports none."""
 
     @property
     def input_total(self) -> int:
@@ -93,7 +93,7 @@ class Usage:
 
     @property
     def parts_total(self) -> int:
-        """The value that `total_reported` should have."""
+        """The sum of all parts, which `total_reported` should equal."""
         return self.input_total + self.output + self.orchestration_in + self.orchestration_out
 
     @property
@@ -116,14 +116,14 @@ class Reply:
     worker: str
     text: str
     usage: Usage | None
-    """None if the provider reported none: unknown, not zero."""
+    """Tokens of the call; None if the provider reported none: unknown, not zero."""
     usd: Decimal | None = None
-    """Price in the run's price book; None if the call has no price or the pool no book."""
+    """Price by the run's price book; None if the call has no price or the pool no book."""
     too_long: bool = False
     """True if the provider refused the request because it exceeds the model's context; the text
     is then the refusal."""
     ended_s: float | None = None
-    """Its time on its answer's critical path; known within an equal budget."""
+    """Seconds on the question's critical path up to its end; known only in an equal budget."""
 
 
 FALLBACK = "fallback"
@@ -151,7 +151,7 @@ class Answer:
 
     @property
     def too_long(self) -> bool:
-        """Whether the answer is missing: its text is a worker's refusal of its request."""
+        """Whether there is no answer: the text is a refusal of a worker's request as too long."""
         refusals = [r.too_long for r in self.replies if r.text.strip() == self.text.strip()]
         return bool(refusals) and all(refusals)
 

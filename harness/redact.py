@@ -39,13 +39,13 @@ SHAPE = (
     "stopped",
     SECONDS,
     WAVES,
-)  # of an answer's work; systems' notes are not kept, because they may quote
+)  # fields of an answer's work; systems' notes are not kept, because they may quote
 SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that stay: a letter, a number
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """The result for one log."""
+    """The result of redacting one log."""
 
     log: Path
     out: Path | None  # None if the log may be shared unchanged

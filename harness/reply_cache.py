@@ -2,8 +2,8 @@
 
 A reply is reused only for the same sample of a request. Each process has one SQLite file, readable
 by its owner only and written through: kill -9 loses nothing. A run keeps shared replies until it
-ends, others until their sample is in its log. A training keeps all replies, but those to questions
-that must not be published only in memory.
+ends, others until their sample is in its log. A training keeps all replies; those to questions that
+must not be published are kept in memory only.
 """
 
 import errno
@@ -87,7 +87,7 @@ class _File:
             self.replies.execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def forget(self, logged: Mapping[str, float]) -> int:
-        """Delete the replies of samples older than a time each; return the number of those left."""
+        """Delete the replies of samples stored before a time each; return how many are left."""
         sql = "DELETE FROM replies WHERE sample = ? AND at < ?"
         try:
             with self.lock:
@@ -104,7 +104,7 @@ _OPENING = threading.Lock()
 
 @dataclass(slots=True)
 class PaidReplies:
-    """The replies of one process; `folder` None keeps them in memory alone."""
+    """The stored replies of one process; `folder` None keeps them in memory alone."""
 
     folder: Path | None = None
     rank: int = 0  # Number of this process in a training: each has a separate file
@@ -113,7 +113,7 @@ class PaidReplies:
 
     @property
     def path(self) -> Path | None:
-        """The file; None if replies are kept only in memory."""
+        """The path of the file; None if replies are kept only in memory."""
         return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
 
     def open(self) -> _File | None:
