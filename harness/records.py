@@ -32,7 +32,7 @@ Draws = Literal["fresh", "shared"]
 FRESH: Draws = "fresh"
 """Every system samples its own replies."""
 SHARED: Draws = "shared"
-"""The k-th draw of a worker on one request is the same reply for every system of a run."""
+"""A worker's k-th sampled reply to one request is the same for every system of a run."""
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
 """An answer whose request was too long for the model is wrong, and is counted separately."""
@@ -158,7 +158,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A suite's verdict on one reply. A grade always exists: "could not grade" is an exception."""
+    """A suite's grading of one reply; if it cannot be graded, an exception is raised instead."""
 
     value: float
     """1.0 right, 0.0 wrong; values in between only if a suite's card documents them."""

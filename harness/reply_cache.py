@@ -187,7 +187,7 @@ class PaidReplies:
 
     @asynccontextmanager
     async def turn(self, key: bytes) -> AsyncGenerator[None]:
-        """Let one task at a time look up a key's reply and ask for it; the others wait.
+        """Let one task at a time look up a key's reply and request it; its other tasks wait.
 
         If the task that asks fails or is cancelled, the next one asks.
         """

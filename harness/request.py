@@ -156,8 +156,8 @@ STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
 """Tiers of OpenAI and Anthropic at list price. `auto` depends on the project's settings."""
 RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
-"""Providers whose clients try up to three times within one event of Inspect. They take
-`max_retries`; each of Inspect's own tries has an event and a line in podium's journal."""
+"""Providers whose clients make up to three attempts in one event of Inspect. They take
+`max_retries`; each of Inspect's own attempts has an event and a line in podium's journal."""
 
 
 def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:

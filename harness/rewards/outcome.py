@@ -52,12 +52,12 @@ class RewardItem:
     suite: str
     question: str
     completion: str  # a reply to the question, or a workflow if the reward executes workflows
-    epoch: int = 1  # epoch of the question, if its text varies by epoch
+    epoch: int = 1  # in some suites, a question's form depends on it
     replicate: int = 0  # the k-th equal completion of a group: executed again, but graded once
     workers: tuple[str, ...] = ()
     """The workers in the policy's prompt, in the order of their numbers; empty: the pool's."""
     first: str = ""
-    """In a second round, the id of the first round's plan (conductor/policy.py)."""
+    """In a second round, the id of the first round that it continues (conductor/policy.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ class _LoopState:
 
 
 class Graders:
-    """Grades tasks, at most `limit` at once, each within `timeout_s` seconds."""
+    """Grades tasks, at most `limit` in parallel, each within `timeout_s` seconds."""
 
     def __init__(
         self,
@@ -377,7 +377,7 @@ class RewardSettings:
     """Limits of a reward, and when scoring fails."""
 
     most: int | None = None
-    """Items at once per event loop (None: the number of cores, which also caps grading)."""
+    """Items in parallel per event loop (None: the number of cores, which also caps grading)."""
     timeout_s: float = 120.0
     """Maximum seconds per item, from the start of its turn; then its programs are ended."""
     max_usd: Decimal | None = None

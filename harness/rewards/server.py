@@ -258,7 +258,7 @@ class RewardService:
     on_unscored: ReplyOnUnscored = "error"
     """OpenRLHF's reply for an item without a value, unless its URL sets another one."""
     fresh: bool = False
-    """Whether to number trainers' equal completions: True if workers are asked, for new draws."""
+    """Whether to number trainers' equal completions: True if workers are asked, for new replies."""
     stopped: str = ""  # why scoring has stopped; empty while it continues
     in_flight: int = 0
     _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))

@@ -282,7 +282,7 @@ def _choices(question: Question) -> dict[str, str]:
 
 
 def _values(question: Question) -> dict[str, str]:
-    """Return wrong replies: values near the target, and lists of values that include the target."""
+    """Return name -> reply with a wrong value, or with several values, one of them the target."""
     target = (question.target or "").strip()
     many = [*map(str, range(1000)), target]
     replies = {

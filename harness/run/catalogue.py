@@ -57,7 +57,7 @@ class Catalogue:
     parameters: Callable[[str], Mapping[str, Parameter]]  # registry name -> its solver's arguments
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
-    """`n` -> one pool with the workers of `n` randomly drawn pools, for training."""
+    """`n` -> one pool with the workers of `n` random pools (practice workers), for training."""
     ours: Collection[str] = ()
     """Names of suites and systems that come with podium; groups of systems contain only these."""
     package: Callable[[str], str] = lambda name: "podium"

@@ -87,7 +87,7 @@ class Controls:
     make_plans: Callable[..., None]
     """(path, questions, pool, grade): write the oracle's plans that are still missing."""
     opened: Callable[[Path, Suite[Any], int], object]
-    """(log directory, suite, questions): records that questions of an `eval` split are read now."""
+    """(log directory, suite, number of questions): records that `eval` questions are read now."""
     bare: BareText = whole_text
     """Returns a question's text without its suite's instruction, to find it in other suites."""
     log_realtime: bool = True

@@ -169,7 +169,7 @@ def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
 def asked_alone(
     job: Job, taught: TrainingQuestions, earlier: Answers
 ) -> dict[str, tuple[Question, ...]]:
-    """Return suite -> the questions that every worker gets: those of reused answers, if any."""
+    """Return suite -> questions for every worker: those with reused answers, if there are any."""
     each = questions_per_worker(job, len(taught.suites))
     by_suite: dict[str, tuple[Question, ...]] = {}
     for name, questions in taught.questions.items():

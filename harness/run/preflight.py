@@ -210,7 +210,7 @@ def _without_bound(slot: WorkerSpec, book: Book) -> str:
 
 
 def slot_max_tokens(slot: WorkerSpec) -> int | None:
-    """Return a model's reply limit in tokens: its own, else its provider's default if known."""
+    """Return a model's reply limit in tokens, else its provider's; None if both are unknown."""
     if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
         return slot.config.max_tokens
     try:

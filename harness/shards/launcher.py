@@ -31,10 +31,10 @@ class Launcher(Protocol):
 
 
 class LocalLauncher:
-    """Processes of this machine, each in its own session, that end when this one ends."""
+    """Runs shards as processes of this machine, each in its own session; they end with this one."""
 
     def __init__(self, limit: int) -> None:
-        """Take the maximum number of processes at once."""
+        """Take the maximum number of parallel processes."""
         self._most = limit
         self._waiting = deque[Path]()
         self._running: dict[Path, subprocess.Popen[bytes]] = {}

@@ -185,7 +185,7 @@ def own_parts(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _taught(job: Job) -> Job:
-    """Choose workers, train, make plans; the run's own directory logs these calls, no shard."""
+    """Choose workers, train, make plans: calls of the run's own directory, not of a shard."""
     request, assigned_usd = job.request, assigned(job.request.log_dir)
     if request.max_usd is not None and assigned_usd:
         job = replace(job, request=replace(request, max_usd=request.max_usd - assigned_usd))
