@@ -229,7 +229,7 @@ def run_entries(job: Job, log_dir: Path, purpose: EvalPurpose = EvalPurpose()) -
         facts: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
         facts["equal"] = _equal(job, purpose.purpose)
         with line as progress, run_context(progress=progress, **facts), cancellable():
-            limit = None if experiment.suite_limits else experiment.limit  # else `_task` selects
+            limit = None if experiment.suite_limits else experiment.limit  # `_task` limits suites
             logs = _eval_set(job, tasks, models, log_dir, limit)
     finally:
         for journal in journals:
