@@ -1,8 +1,8 @@
 """Profiles of single workers: counts of their results on train questions.
 
-Routers and the best single worker are chosen from the same calls (`--train-calls`); a profile needs
-no calls. It is measured for one pool: other settings make another worker. Reports show it by suite;
-planners read it by kind of question, over all suites of a run.
+Their calls are those that train routers and choose the best single worker (`--train-calls`); a
+profile costs none itself. It is valid for one pool: with other settings, a worker is another one.
+Reports show profiles by suite; planners read them by kind of question, over all suites of a run.
 """
 
 import hashlib
@@ -27,37 +27,37 @@ from podium.harness.suite import moved_versions
 EARLIER = "earlier"
 """Folder of answers reused from another run (harness/run/earlier_lessons.py)."""
 FEWEST = 10
-"""Minimum questions for an accuracy to compare workers; fewer only show useless ones."""
+"""Minimum questions to compare workers by accuracy; fewer only reveal useless workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """One worker on the train questions of one suite."""
+    """Results of one worker on the train questions of one suite."""
 
     suite: str
     worker: str
     asked: int
-    """Questions with a verdict."""
+    """Number of graded questions."""
     right: float
-    """Sum of their grades, 0 to 1 each."""
+    """Sum of the questions' grades, each from 0 to 1."""
     no_answer: int
-    """Graded wrong because no answer was found in the reply."""
+    """Number of questions graded wrong because no answer was found in the reply."""
     usd: float | None
     """Mean list dollars of a call; None if a call has no price."""
     tokens_out: float | None
     """Mean output tokens of a call; None if a call reported none."""
     seconds: float | None
-    """Mean seconds of a call; None if a call's are unknown."""
+    """Mean seconds of a call; None if the time of one call is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The profiles of a pool's workers."""
+    """The profiles of a pool's workers, with a row per worker and suite."""
 
     pool: str
     label: str
     rows: tuple[ProfileRow, ...]
-    """By suite, then in the pool's order."""
+    """Sorted by suite, then in the pool's order."""
 
     @property
     def sha256(self) -> str:
@@ -113,14 +113,14 @@ def _is_lesson(run: SystemRun) -> bool:
 def refuse_older_graders(
     folder: Path, runs: Iterable[SystemRun], versions: Mapping[str, str]
 ) -> None:
-    """Raise UserError if verdicts are of a version other than the suite's in `versions`."""
+    """Raise UserError if a suite's answers were graded by another version than in `versions`."""
     used = {run.facts.suite: run.facts.suite_version for run in runs}
     if moved := moved_versions(used, {name: versions.get(name, used[name]) for name in used}):
         raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all.")
 
 
 def worker_of(run: SystemRun) -> str:
-    """Return the worker of a single worker's run."""
+    """Return the name of the worker in a single worker's run."""
     return run.facts.system.removeprefix(SINGLE)
 
 
@@ -164,7 +164,7 @@ class ProfileTable:
     """Profiles by kind of question: arrays of (kinds, workers)."""
 
     kinds: TrainKinds
-    asked: Floats  # replies with a verdict
+    asked: Floats  # graded replies
     right: Floats  # sum of their grades
     no_answer: Floats  # replies in which no answer was found
     usd: Floats  # mean list dollars of a call; NaN if unknown, as in all means
@@ -186,26 +186,26 @@ class ProfileTable:
         return replace(self, **{name: getattr(self, name)[:, order] for name in (*COUNTS, *MEANS)})
 
     def shuffled(self, seed: int) -> "ProfileTable":
-        """Return the profiles permuted so that no worker keeps its own."""
+        """Return the profiles permuted so that no worker keeps its own profile."""
         order = default_rng(seed).permutation(self.asked.shape[1])
         source = np.empty_like(order)
         source[order] = np.roll(order, 1)
         return self.of_workers(source.tolist())
 
     def arrays(self) -> Arrays:
-        """Return the arrays for an artefact; they contain no words of questions."""
+        """Return the arrays to store with a trained system; they contain no words of questions."""
         numbers = {name: getattr(self, name) for name in (*COUNTS, *MEANS)}
         return {**self.kinds.arrays(), **numbers}
 
 
 def table_of_arrays(arrays: Arrays) -> ProfileTable:
-    """Return the table of an artefact; KeyError if it has none."""
+    """Return the profiles in a trained system's arrays; KeyError if they have none."""
     kinds = TrainKinds(arrays["centres"], arrays["forms"], arrays["lengths"])
     return ProfileTable(kinds, **{name: arrays[name] for name in (*COUNTS, *MEANS)})
 
 
 def measure_table(matrix: Matrix, seed: int) -> ProfileTable:
-    """Return the profiles from a matrix of single workers, by kinds found in its questions."""
+    """Return the profiles from single workers' scores, by kinds found in the train questions."""
     sources = [question.id.partition("/")[0] for question in matrix.questions]
     kinds = find_kinds(matrix.questions, sources, seed)
     unknown = np.full(matrix.scores.shape, np.nan)
@@ -223,7 +223,7 @@ def count_by_kind(
     no_answer: Floats,
     means: Mapping[str, Floats],
 ) -> ProfileTable:
-    """Return the table of (questions, workers) arrays; `labels` (questions,) are their kinds."""
+    """Return the profiles from (questions, workers) arrays; `labels` has each question's kind."""
     belongs = (np.arange(len(kinds))[:, None] == labels[None]).astype(np.float64)
     graded = ~np.isnan(scores)
 

@@ -1,8 +1,8 @@
 """Find the program in a reply: one code block, chosen by its text and never by running it.
 
 - If names are given, the last block that defines one of them is the program: usage, assertions and
-  output may follow it. A complete block is preferred to one cut off, and that to bare code.
-- Else the last complete Python block is, or the last complete block that is Python.
+  output may follow it. A complete block is preferred to one cut off, that to code outside blocks.
+- Else it is the last complete block tagged as Python, or the last complete one that parses.
 - Definitions and imports that the block lacks come from the reply's other blocks.
 """
 
@@ -24,7 +24,7 @@ WRAPPERS = (
     ("<answer>", "</answer>"),
     ("<code>", "</code>"),
 )
-"""Marks around bare code, other than fences."""
+"""Marks other than code fences that some models put around code."""
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
 _CODE_ON_FENCE = re.compile(r"[ \t]*`{3,}((?:async |def |class |import |from ).*)")
@@ -132,7 +132,7 @@ def _last(blocks: Sequence[CodeBlock]) -> str | None:
 
 
 _PROSE = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.UnaryOp)
-"""Expressions to which program output and plain words parse as Python."""
+"""Types of expression that program output and plain words may be if parsed as Python."""
 
 
 def _is_code(text: str) -> bool:
@@ -157,7 +157,7 @@ def _value(statement: ast.stmt) -> ast.AST:
 
 
 def _bare(reply: str, names: Sequence[str]) -> str | None:
-    """Return code before any fence that defines one of the names: all of it, or one definition."""
+    """Return unfenced code that defines one of the names: the whole text, or one definition."""
     text = re.split(r"^[ \t]*(?:```|~~~)", reply, maxsplit=1, flags=re.M)[0]
     for begin, end in WRAPPERS:
         text = text.partition(end)[0].rpartition(begin)[2]
@@ -175,7 +175,7 @@ def _bare(reply: str, names: Sequence[str]) -> str | None:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield groups of lines of a text, each beginning at the margin."""
+    """Yield groups of lines of a text, each starting with an unindented line."""
     lines: list[str] = []
     for line in text.split("\n"):
         if lines and line and not _GOES_ON.match(line) and not lines[-1].startswith("@"):
@@ -194,7 +194,7 @@ _BINDS = (
 
 
 def _with_helpers(program: str, preceding: Iterable[str], following: Iterable[str]) -> str:
-    """Prepend definitions that a program lacks, from the nearest other blocks that have them."""
+    """Prepend definitions that a program lacks, from the nearest blocks that have them."""
     tree = parsed(program)
     missing = [*unbound_names(tree)] if tree else []
     if not missing:
@@ -204,7 +204,7 @@ def _with_helpers(program: str, preceding: Iterable[str], following: Iterable[st
     farthest_first = [*later, *enumerate(earlier)]
     index = {name: pair for pair in farthest_first for name in _targets(pair[1])}
     helpers: dict[int, ast.stmt] = {}
-    for name in missing:  # grows below
+    for name in missing:  # the loop appends names
         place, node = index.get(name, (0, None))
         if node and place not in helpers:
             helpers[place] = node

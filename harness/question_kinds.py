@@ -1,4 +1,4 @@
-"""Kinds of question, found in train questions without labels and without storing their words."""
+"""Kinds (clusters) of train questions, found without labels and without storing their words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ FORMS = ("value", "choice", "program")
 _FORM_OF: Mapping[Kind, int] = {"integer": 0, "text": 0, "choice": 1, "program": 2}
 
 Labels = NDArray[np.int64]
-HASHED = 512  # size of the hash vectors of words: an artefact contains no words of questions
-MOST_KINDS = 3  # of one source and form
-LEAST_QUESTIONS = 12  # of a kind, on average
-STARTS = 4  # of k-means
+HASHED = 512  # size of the hash vectors of words: a trained system stores no words
+MOST_KINDS = 3  # maximum kinds per suite and answer form
+LEAST_QUESTIONS = 12  # minimum mean questions per kind
+STARTS = 4  # initialisations of k-means
 
 
 @dataclass(frozen=True, slots=True)
 class TrainKinds:
-    """Kinds of question: a centre of hashed words each, with the form of its answers."""
+    """Kinds of question: for each the centre of its hashed words, and the form of its answers."""
 
     centres: Floats  # (kinds, HASHED)
     forms: Labels  # (kinds,), index into FORMS
@@ -34,7 +34,7 @@ class TrainKinds:
         return len(self.forms)
 
     def of(self, questions: Sequence[Question | MatrixQuestion]) -> Labels:
-        """Return (questions,): the nearest kind of the same form; of any form if it has none."""
+        """Return each question's nearest kind of the same answer form, if any, as (questions,)."""
         vectors = _hashed([question.text for question in questions])
         far = (self.centres**2).sum(axis=1)[None, :] - 2 * vectors @ self.centres.T
         own_forms = np.array([form_of(question.kind) for question in questions])
@@ -43,7 +43,7 @@ class TrainKinds:
         return np.argmin(np.where(mismatch, np.inf, far), axis=1).astype(np.int64)
 
     def arrays(self) -> Arrays:
-        """Return the arrays for an artefact."""
+        """Return the arrays to store with a trained system."""
         return {"centres": self.centres, "forms": self.forms, "lengths": self.lengths}
 
 
@@ -52,7 +52,7 @@ def find_kinds(
 ) -> TrainKinds:
     """Return the kinds of some train questions: k-means (Lloyd 1982) in each source and form.
 
-    `sources` has the suite of each. Later questions are assigned without a source.
+    `sources` has each question's suite. New questions get a kind without their suite.
     """
     # The import takes most of a second, and few commands need it.
     from sklearn.cluster import KMeans  # pyright: ignore[reportMissingTypeStubs]
@@ -80,7 +80,7 @@ def form_of(kind: Kind) -> int:
 
 
 def _hashed(texts: Sequence[str]) -> Floats:
-    """Return (texts, HASHED) of length 1; zeros for a text without words."""
+    """Return vectors (texts, HASHED) of norm 1; zeros for a text without words."""
     from sklearn.feature_extraction.text import (  # pyright: ignore[reportMissingTypeStubs]
         HashingVectorizer,
     )

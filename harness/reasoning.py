@@ -104,14 +104,14 @@ def _outside(reply: str, began: bool) -> tuple[str, bool]:
 
 @cache
 def _texts(field: str) -> frozenset[str]:
-    """Return the marks of a field, in lower case, except those for the very start of a reply."""
+    """Return all marks in a field of `ReasoningMark`, in lower case, except `first` ones."""
     marks = [mark for mark in reasoning_marks() if not mark.first]
     return frozenset(text.lower() for mark in marks for text in getattr(mark, field))
 
 
 @cache
 def _pattern(words: bool, *fields: str) -> re.Pattern[str]:
-    """Match the marks of these fields; if `words`, also those that begin with a letter."""
+    """Return a pattern of the marks in `fields`; if `words`, also those that start with letters."""
     texts = sorted({text for name in fields for text in _texts(name)}, key=len, reverse=True)
     symbols = "|".join(re.escape(text[1:]) for text in texts if not text[0].isalpha())
     letters = "".join(f"|{text}" for text in texts if words and text[0].isalpha())

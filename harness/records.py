@@ -23,19 +23,19 @@ WAVES = "waves"
 TURN_COUNT, TOOL_CALL_COUNT, UNUSED = "turns", "tool_calls", "unused"
 """Keys in the facts of a sample whose task has several turns, and may offer tools."""
 ORDER = "order"
-"""Key in a redacted sample's facts: its plan without texts, with the reads between steps."""
+"""Key in a redacted sample's facts: its plan without texts, but with which steps read which."""
 ANSWER = "answer"  # key in a sample's facts: its system's answer
 TOOL_CALLS = "Tool calls: "  # prefix of the text that systems read for a reply with tool calls
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
-ENVIRONMENT: Literal["environment"] = "environment"  # of calls that a task's own code makes
+ENVIRONMENT: Literal["environment"] = "environment"  # role of calls by a task's own code
 Draws = Literal["fresh", "shared"]
 FRESH: Draws = "fresh"
-"""Every system buys its own replies."""
+"""Every system samples its own replies."""
 SHARED: Draws = "shared"
-"""The k-th draw of a worker on one request is the same reply for every system of a run."""
+"""A worker's k-th sampled reply to one request is the same for every system of a run."""
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
-"""An answer whose request was refused for its length counts as wrong, and is counted apart."""
+"""An answer whose request was too long for the model is wrong, and is counted separately."""
 UNANSWERED: Overflows = "unanswered"
 """In older directories: such a call failed, unless an error code made it a reply."""
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -75,25 +75,25 @@ class Usage:
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    """All cache writes, for any duration."""
+    """Tokens written to the cache, for any duration."""
     reasoning: int | None = None
     cache_write_1h: int = 0
     """Part of `cache_write` that is cached for an hour, at another rate."""
     orchestration_in: int = 0
-    """Includes cached tokens."""
+    """Input tokens of orchestration, cached ones included."""
     orchestration_in_cached: int = 0
     orchestration_out: int = 0
     total_reported: int | None = None
-    """The provider's total; None if it reports none."""
+    """The total that the provider reports; None if it reports none."""
 
     @property
     def input_total(self) -> int:
-        """The prompt, cached or not."""
+        """All tokens of the prompt, cached or not."""
         return self.input + self.cache_read + self.cache_write
 
     @property
     def parts_total(self) -> int:
-        """The value that `total_reported` should have."""
+        """The sum of all parts, which `total_reported` should equal."""
         return self.input_total + self.output + self.orchestration_in + self.orchestration_out
 
     @property
@@ -116,14 +116,14 @@ class Reply:
     worker: str
     text: str
     usage: Usage | None
-    """None if the provider reported none: unknown, not zero."""
+    """Tokens of the call; None if the provider reported none: unknown, not zero."""
     usd: Decimal | None = None
-    """Would-be price at the run's book; None if the call has no price or the pool no book."""
+    """Price by the run's price book; None if the call has no price or the pool no book."""
     too_long: bool = False
     """True if the provider refused the request because it exceeds the model's context; the text
     is then the refusal."""
     ended_s: float | None = None
-    """Its time on its answer's critical path; known within an equal budget."""
+    """Seconds on the question's critical path up to its end; known only in an equal budget."""
 
 
 FALLBACK = "fallback"
@@ -143,22 +143,22 @@ class Answer:
     plan: str | None = None
     """The planned workflow (JSON), or why the plan was malformed."""
     noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """A system's log entries on how it decided: plain JSON values, without texts of others, such as
+    """A system's log entries on how it decided: JSON values, no text of a question or reply, e.g.
     a cascade's confidence or a router's fallback. Under `FALLBACK`: podium's own sentence, which is
     printed below the table with its count."""
     waves: tuple[int, ...] = ()
-    """Parallel steps per wave, if steps wait for more than they read; empty: as the plan has it."""
+    """Number of parallel steps per wave, if a wave waits for the one before; empty: as planned."""
 
     @property
     def too_long(self) -> bool:
-        """Whether the answer is missing: its text is a worker's refusal of its request."""
+        """Whether there is no answer: the text is a refusal of a worker's request as too long."""
         refusals = [r.too_long for r in self.replies if r.text.strip() == self.text.strip()]
         return bool(refusals) and all(refusals)
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A suite's verdict on one reply. A grade always exists: "could not grade" is an exception."""
+    """A suite's grading of one reply; if it cannot be graded, an exception is raised instead."""
 
     value: float
     """1.0 right, 0.0 wrong; values in between only if a suite's card documents them."""

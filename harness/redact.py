@@ -39,13 +39,13 @@ SHAPE = (
     "stopped",
     SECONDS,
     WAVES,
-)  # of an answer's work; systems' notes are not kept, because they may quote
+)  # fields of an answer's work; systems' notes are not kept, because they may quote
 SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that stay: a letter, a number
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """The result for one log."""
+    """The result of redacting one log."""
 
     log: Path
     out: Path | None  # None if the log may be shared unchanged
@@ -72,7 +72,7 @@ def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
 
 
 def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
-    """Return the originals' manifest files, each with its copy's path; none for several runs."""
+    """Return each manifest file of the originals, with its copy's path; {} for several runs."""
     if len(roots) != 1:
         return {}
     files = (roots[0] / name for name in (FILE, SIGNATURE, STAMP))

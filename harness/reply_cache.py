@@ -1,9 +1,9 @@
 """Stores paid replies, so that a resumed run pays for nothing twice.
 
-Only the same draw is read back. Each process has one SQLite file, readable by its owner only and
-written through: kill -9 loses nothing. A run keeps shared draws until it ends, any other reply
-until its sample is in its log; a training keeps all replies, but replies to questions that must not
-be published only in memory.
+A reply is reused only for the same sample of a request. Each process has one SQLite file, readable
+by its owner only and written through: kill -9 loses nothing. A run keeps shared replies until it
+ends, others until their sample is in its log. A training keeps all replies; those to questions that
+must not be published are kept in memory only.
 """
 
 import errno
@@ -87,7 +87,7 @@ class _File:
             self.replies.execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def forget(self, logged: Mapping[str, float]) -> int:
-        """Delete the replies of samples from before a time; return the number of the others."""
+        """Delete the replies of samples stored before a time each; return how many are left."""
         sql = "DELETE FROM replies WHERE sample = ? AND at < ?"
         try:
             with self.lock:
@@ -104,7 +104,7 @@ _OPENING = threading.Lock()
 
 @dataclass(slots=True)
 class PaidReplies:
-    """The replies of one process; `folder` None keeps them in memory alone."""
+    """The stored replies of one process; `folder` None keeps them in memory alone."""
 
     folder: Path | None = None
     rank: int = 0  # Number of this process in a training: each has a separate file
@@ -113,7 +113,7 @@ class PaidReplies:
 
     @property
     def path(self) -> Path | None:
-        """The file; None if replies are kept only in memory."""
+        """The path of the file; None if replies are kept only in memory."""
         return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
 
     def open(self) -> _File | None:
@@ -151,7 +151,7 @@ class PaidReplies:
             file.drop(key)
 
     def forget(self, logged: Mapping[str, float]) -> None:
-        """Delete the replies of logged samples from before the time of each sample's log."""
+        """Delete the replies of logged samples that are older than the sample's log."""
         if self.path is None or not self.path.exists():
             return
         if (file := self.open()) and not file.forget(logged):
@@ -177,7 +177,7 @@ class PaidReplies:
             path.parent.rmdir()
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
-        """Return a reply and whether it was stored; `ask` is called once for equal keys."""
+        """Return a reply and whether it was read from the store; `ask` runs once for equal keys."""
         async with self.turn(key):
             if (stored := self._read(key, lasting)) is not None:
                 return stored, True
@@ -187,7 +187,7 @@ class PaidReplies:
 
     @asynccontextmanager
     async def turn(self, key: bytes) -> AsyncGenerator[None]:
-        """Let one task at a time look up a key's reply and ask for it; the others wait.
+        """Let one task at a time look up a key's reply and request it; its other tasks wait.
 
         If the task that asks fails or is cancelled, the next one asks.
         """

@@ -23,7 +23,7 @@ INSTRUCTIONS = 1024  # maximum tokens that tools add; Anthropic's documentation 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Additions to a worker's own settings: by a step, or tools by other people's code."""
+    """Settings and tools of one request, in addition to the worker's own settings."""
 
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
@@ -84,7 +84,7 @@ class Request:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether texts and settings bound the size of the request."""
+        """Whether the request has a maximum size that follows from its texts and settings."""
         # An image has more tokens than bytes of text. Google's client sends a longer request again
         # if it cannot parse a tool call.
         if self.offered.tools and str(self.model).startswith("google/"):
@@ -102,7 +102,7 @@ class Request:
         texts = "".join((added, *(turn.text for turn in self.messages)))
         calls = (turn.tool_calls or () for turn in self.messages if turn.role == "assistant")
         inputs = "".join(str(call.arguments) for turn in calls for call in turn)
-        # A model may have written an incomplete character.
+        # A model may have written half of a surrogate pair.
         sizes = len(texts.encode("utf-8", "surrogatepass")), len(inputs.encode("utf-8", "replace"))
         return sum(sizes) + self.offered.bytes
 
@@ -147,7 +147,7 @@ def request_digest(messages: Sequence[ChatMessage]) -> str:
 
 
 def turns_digest(turns: Iterable[tuple[str, str]]) -> str:
-    """Return the same digest from roles and texts."""
+    """Return `request_digest` from the roles and texts of messages."""
     listed = ", ".join(f"[{JSON(role)}, {JSON(storable(text))}]" for role, text in turns)
     return hashlib.sha256(f"[{listed}]".encode()).hexdigest()
 
@@ -156,8 +156,8 @@ STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
 """Tiers of OpenAI and Anthropic at list price. `auto` depends on the project's settings."""
 RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
-"""Providers whose clients try up to three times within one event of Inspect. They take
-`max_retries`; each of Inspect's own tries has an event and a line in podium's journal."""
+"""Providers whose clients make up to three attempts in one event of Inspect. They take
+`max_retries`; each of Inspect's own attempts has an event and a line in podium's journal."""
 
 
 def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:

@@ -1,9 +1,9 @@
-"""Items and outcomes of a reward, and a client that scores them over HTTP.
+"""Items to reward and their outcomes, and a client that requests rewards over HTTP.
 
     reward = RewardClient("http://127.0.0.1:8000")
     outcomes = await reward.score(items)
 
-Standard library only: a trainer's own environment imports it, whose pins may differ from ours.
+Standard library only: trainers import this module into environments with other versions.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from podium.harness.records import EMPTY, Question, Usage
 
 
 class Status(StrEnum):
-    """Why an outcome has its value, or none. The first three are caused by the policy."""
+    """Why an outcome has a value or none. The policy in training causes the first three."""
 
     SCORED = "scored"
     INVALID_ACTION = "invalid_action"
-    """The completion should be a workflow and is none: valued by the settings."""
+    """The completion should be a valid workflow and is not: the reward settings set its value."""
     POLICY_FAULT = "policy_fault"
-    """The workflow itself makes it fail (such as a context that is too long): valued."""
+    """The workflow failed by its own fault (such as a context that is too long): it has a value."""
     WORKER_ERROR = "worker_error"  # a worker gave no reply after its retries
     SCORER_ERROR = "scorer_error"
     """Grading failed: a sandbox is down, a disk is full, or only a model could judge."""
@@ -42,7 +42,7 @@ class Status(StrEnum):
 
 
 VALUED = (Status.SCORED, Status.INVALID_ACTION, Status.POLICY_FAULT)
-"""The statuses that depend on the policy; all others have no value and are masked."""
+"""Statuses that the policy causes; outcomes with others have no value and are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,23 @@ class RewardItem:
     suite: str
     question: str
     completion: str  # a reply to the question, or a workflow if the reward executes workflows
-    epoch: int = 1  # the epoch whose form of the question was asked, in suites that vary it
+    epoch: int = 1  # in some suites, a question's form depends on it
     replicate: int = 0  # the k-th equal completion of a group: executed again, but graded once
     workers: tuple[str, ...] = ()
     """The workers in the policy's prompt, in the order of their numbers; empty: the pool's."""
     first: str = ""
-    """In a second round: the id of the first one (conductor/policy.py)."""
+    """In a second round, the id of the first round that it continues (conductor/policy.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTrace:
     """The workflow that was executed for an item, for logs."""
 
-    workers: tuple[str, ...]  # the workers of its steps; empty if an earlier answer is kept
+    workers: tuple[str, ...]  # worker of each step; empty if an earlier answer is kept
     plan: str = ""  # the workflow as JSON; empty if the suite's questions must not be published
     cached: int = 0  # calls that were not made, because the same reply had been paid for
     leaked: bool | None = None
-    """Whether a subtask already contains the answer (splits.py); None if unknown."""
+    """Whether a subtask already contains the target (splits.py); None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +76,17 @@ class RewardOutcome:
     """The result of one item."""
 
     value: float | None
-    """None exactly if the status is not one of `VALUED`: it says nothing about the policy."""
+    """The reward; None exactly if the status is not in `VALUED`: the policy did not cause it."""
     status: Status
     components: Mapping[str, float | None] = field(default_factory=lambda: EMPTY)
     """Always the keys `correct` and `parsed`; None if unknown, never a silent 0."""
     usage: Usage | None = None
     """Worker tokens; None if a worker reported none. All zero if no worker was asked."""
-    usd: Decimal | None = None  # would-be dollars; None if a call had no price
+    usd: Decimal | None = None  # at list prices; None if a call had no price
     calls: int = 0
     latency_s: float = 0.0
     grading_s: float = 0.0
-    """Seconds of `latency_s` from its answer to the end of its grading."""
+    """Part of `latency_s`: seconds from the answer to the end of its grading."""
     shared: bool = False
     reason: str = ""  # one sentence; never a question's text
     work: PlanTrace | None = None
@@ -95,7 +95,7 @@ class RewardOutcome:
 
 
 class RewardScorer(Protocol):
-    """Anything that rewards: `Reward` in this process, `RewardClient` in another."""
+    """An object that rewards items: `Reward` in this process, `RewardClient` in another."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order; UserError if an item's question is unknown."""
@@ -104,7 +104,7 @@ class RewardScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """An item's cost, for values that depend on more than its grade; unknown dollars are None."""
+    """An item's cost, for rewards that depend on more than its grade; unknown dollars are None."""
 
     usd: Decimal | None = Decimal(0)
     calls: int = 0
@@ -115,7 +115,7 @@ NO_EFFORT = Effort()
 
 
 class RewardRule(Protocol):
-    """Anything that values an outcome."""
+    """A rule that sets the reward of an outcome."""
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
         """Return the reward; None if it is unknown, as for a status not caused by the policy."""
@@ -124,7 +124,7 @@ class RewardRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeValues:
-    """Values by status, independent of cost; a right answer has value 1."""
+    """Rewards by status, independent of cost; a right answer gets 1."""
 
     wrong: float = 0.0  # a reply that was graded and is wrong, or has no answer in it
     invalid_action: float = 0.0
@@ -180,8 +180,8 @@ async def as_reply(item: RewardItem, question: Question) -> Rollout:
 
 
 WINDOW = 512
-"""Latest outcomes from which the masked share is computed: long enough that a busy hour does not
-end a run by chance, short enough that earlier successes do not hide an outage."""
+"""Number of latest outcomes of which the masked share is computed: enough that a busy hour does not
+end a run by chance, few enough that earlier successes do not hide an outage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,19 +190,19 @@ class RewardCounts:
 
     by_status: Mapping[Status, int]
     """Always every status, so that a trainer's log has the same keys at every step."""
-    usd: Decimal  # would-be dollars of all answers that have a price
+    usd: Decimal  # list prices of all answers that have one
     shared: int
     abandoned: int
     """Gradings that exceeded their time and could not be ended: each may still block a thread."""
 
     @property
     def items(self) -> int:
-        """All items so far."""
+        """Number of items so far."""
         return sum(self.by_status.values())
 
     @property
     def masked(self) -> int:
-        """Items without a value."""
+        """Number of items without a value."""
         return self.items - sum(self.by_status[status] for status in VALUED)
 
 
@@ -216,14 +216,14 @@ class RewardCounter:
         self._by_status: Counter[Status] = Counter()
         self._latest: deque[bool] = deque(maxlen=max(WINDOW, masked_after))
         self.usd = Decimal(0)
-        """Dollars so far."""
+        """List price of all answers so far, in dollars."""
         self._shared = 0
         self._reason = ""
         self._refusal = ""
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type["RewardCounter"], tuple[float, int]]:
-        """Start from zero in another process."""
+        """Pickle the limits only: counts start from zero in another process."""
         return RewardCounter, (self._max_masked, self._after)
 
     def counts(self, abandoned: int = 0) -> RewardCounts:
@@ -273,7 +273,7 @@ MASKED = "too_many_masked"
 BUSY = "unscored"  # the `kind` of a temporary 503: this item has no value; a retry may help
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Ignores `http_proxy`: the service is on this machine or in this cluster."""
+"""Opens URLs without `http_proxy`: the service is on this machine or in this cluster."""
 
 MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
 """Maximum share of items for which no service is reached, and items before it is checked: a
@@ -291,7 +291,7 @@ class ServiceRefusal(UserError, ValueError):
 
 
 class BadBody(UserError):
-    """A trainer's request body is malformed: one sentence."""
+    """A trainer's request body is malformed; the message is one sentence."""
 
 
 class _Unreachable(PodiumError):
@@ -300,7 +300,7 @@ class _Unreachable(PodiumError):
 
 @dataclass(frozen=True, slots=True)
 class RewardClient:
-    """Rewards from a `podium reward serve` elsewhere; same values, same outcomes."""
+    """Requests rewards from a `podium reward serve`; outcomes are the same as in one process."""
 
     url: str
     timeout_s: float = 600.0
@@ -385,7 +385,7 @@ def _status_error(code: int, body: bytes) -> PodiumError:
 
 
 def items_json(items: Sequence[RewardItem]) -> dict[str, Any]:
-    """Return the body of a request to score items; a plain item has no keys of workflows."""
+    """Return the body of a request to score items; keys for workflows are left out if unused."""
     optional = ("workers", "first")
     rows = [asdict(item) for item in items]
     return {"items": [{k: v for k, v in row.items() if v or k not in optional} for row in rows]}
@@ -420,7 +420,7 @@ def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
 
 
 def item_of(label: str, completion: str) -> RewardItem:
-    """Return the item of a label; ids may have slashes, suite names have none.
+    """Return the item for a label `suite/question`; only question ids may contain slashes.
 
     >>> item_of("humaneval/HumanEval/0", "...").question
     'HumanEval/0'
@@ -440,7 +440,7 @@ _ENDINGS = re.compile(
 """Special tokens at the very end: OpenRLHF decodes with them, and they are no part of a reply."""
 
 _TAIL_LENGTH = 200
-"""Last characters that are compared: of a prompt with its start cut off, and of a reply."""
+"""Number of last characters compared: of a prompt with its start cut off, and of a reply."""
 
 
 def completion_of(query: str, prompt: str) -> str:

@@ -2,7 +2,7 @@
 
 The service's own process answers HTTP, asks workers, and keeps the counts and the limit. It sends
 slices of replies to the least loaded replica. A lost replica is restarted, and another one grades
-its replies; a reply that has lost two replicas has no value.
+its replies; a reply that was in two lost replicas has no value.
 """
 
 import os
@@ -25,11 +25,11 @@ LONGEST_PAUSE_S = 30.0
 LOST = "The process that graded it died twice. Another try may succeed."
 
 OpenGrader = Callable[[], AbstractContextManager[RowGrader]]
-"""Opens a replica's grader and its box; it is pickled, and so must be a function of a module."""
+"""Opens a replica's grader and its sandbox; a function of a module, because it is pickled."""
 
 
 class _Grading:
-    """Runs in a replica; each calling thread has its own connection and its own thread here."""
+    """The grader inside a replica; each calling thread has its own connection and thread here."""
 
     def __init__(self, open_grader: OpenGrader) -> None:
         self._open, self._stack, self._closed = open_grader, ExitStack(), Event()
@@ -70,7 +70,7 @@ def _own_session() -> None:
 
 
 class _Replica:
-    """A process, and its load: the number of slices that it grades."""
+    """A replica's process, and its load: the slices (batches of replies) that it grades now."""
 
     def __init__(self, number: int, open_grader: OpenGrader) -> None:
         self.number, self.load = number, 0
@@ -91,7 +91,7 @@ class _Replica:
         self.grading = grading
 
     def stop(self) -> None:
-        """Close its box and end the process."""
+        """Close the replica's sandbox and end its process."""
         with suppress(EOFError, OSError):
             if self.grading is not None:
                 self.grading.close()
@@ -99,17 +99,17 @@ class _Replica:
 
 
 class Replicas:
-    """Grades in several processes; for any thread."""
+    """Grades replies in several processes; callable from any thread."""
 
     def __init__(self, open_graders: Sequence[OpenGrader], say: Callable[[str], None]) -> None:
-        """Take one opener per replica, and a function that prints losses."""
+        """Take one opener per replica, and a function that prints messages on lost replicas."""
         self._replicas = [_Replica(*pair) for pair in enumerate(open_graders, 1)]
         self._say, self._stopped = say, Event()
         self._changed = Condition()
 
     @contextmanager
     def run(self) -> Generator[RowGrader]:
-        """Yield a grader in replicas, which end with the block."""
+        """Yield a function that grades in replicas; the replicas end with the block."""
         try:
             with ThreadPoolExecutor(len(self._replicas)) as pool:
                 for _ in pool.map(_Replica.start, self._replicas):
@@ -126,7 +126,7 @@ class Replicas:
                     process.kill()
 
     def grade(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
-        """Grade rows in the least loaded replica, and in another if that one is lost."""
+        """Grade replies in the least loaded replica, and in another if that one is lost."""
         for _ in range(TRIES):
             with self._changed:
                 while not (ready := [r for r in self._replicas if r.grading is not None]):

@@ -1,4 +1,4 @@
-"""The reward: items in, one outcome each, by the function that scores the evaluation."""
+"""The reward: scores items, one outcome each, by the function that scores the evaluation."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from podium.harness.rewards.splits import SuiteSplit, describe_plan
 from podium.harness.suite import Rewarding, Suite, at_epoch
 
 OFFICIAL = "official"
-"""The runner that handles all inputs in one process: its limits cover all of them together."""
+"""Name of the program runner that runs all inputs in one process, under common limits."""
 
 
 class DeadlinePassed(PodiumError):
@@ -61,9 +61,9 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeadlineBox:
-    """A box for one item: wall limits are cut to the time left, never raised.
+    """A sandbox for one item: wall-clock limits are cut to the item's time left, never raised.
 
-    It equals its box and other `DeadlineBox`es of it, because a suite may cache results per box.
+    Equal to the sandbox that it wraps, because a suite may cache results per sandbox.
     """
 
     box: Any
@@ -79,14 +79,14 @@ class DeadlineBox:
         return getattr(self.box, name)
 
     def close(self) -> None:
-        """Leave the box open: other items use it, too."""
+        """Leave the wrapped sandbox open: other items use it, too."""
 
     def run(
         self, program: Any, inputs: Iterable[bytes], limits: Any, *, alone: bool = False
     ) -> Generator[Any]:
-        """Yield the box's outcomes, one per input; DeadlinePassed at the deadline.
+        """Yield the sandbox's outcomes, one per input; DeadlinePassed at the deadline.
 
-        While more time is left than one run may take, inputs go to the box unchanged, so that it
+        While more time is left than one run may take, inputs go to the sandbox unchanged, so it
         can batch them; after that one by one, each with the time left as its wall limit.
         """
         pending = iter(inputs)
@@ -100,7 +100,7 @@ class DeadlineBox:
             yield from self._shortened(program, [data], limits, alone)
 
     def _early(self, pending: Iterator[bytes], wall_s: float) -> Generator[bytes]:
-        """Yield inputs while there is time for one; the others stay in `pending`."""
+        """Yield inputs while enough time is left for one run; the others stay in `pending`."""
         while self.deadline.left_s >= wall_s and (data := next(pending, None)) is not None:
             yield data
 
@@ -119,13 +119,13 @@ class DeadlineBox:
                 yield outcome
 
 
-REMEMBERED = 1 << 16  # grades cached for equal replies (LRU)
+REMEMBERED = 1 << 16  # maximum grades cached for equal replies (LRU)
 BATCH = 256
-"""Replies without programs per thread task: a task for each would cost more than grading it."""
+"""Maximum replies without programs for one thread call: a call for each would cost more."""
 SLICE_S = 0.25
-"""Seconds after which such a thread returns its results: a stuck reply delays no other."""
+"""Seconds after which a thread returns the grades it has: a stuck reply delays no other."""
 GRACE_S = 5.0
-"""Seconds after the deadline for a box to end its program, before its thread is abandoned."""
+"""Seconds after the deadline for a sandbox to end its program; then its thread is abandoned."""
 
 
 @dataclass(slots=True, eq=False)
@@ -152,7 +152,7 @@ class _Task:
 
     @property
     def row(self) -> "GradingRow":
-        """What another process needs to grade it."""
+        """The fields that another process needs to grade the reply."""
         left_s = self.deadline.left_s if self.deadline else None
         return self.suite.name, self.question.id, self.epoch, self.text, left_s
 
@@ -182,7 +182,7 @@ OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading took longer than its t
 GradingRow = tuple[str, str, int, str, float | None]
 """A reply to grade in another process: suite, question, epoch, text, seconds left."""
 RowGrader = Callable[[Sequence[GradingRow]], list[GradingResult]]
-"""Grades rows in order, until a slice of time is over."""
+"""Grades rows in order until its time slice is over; returns the results up to then."""
 
 OnDone = Callable[[int, GradingResult], None]
 """Called on the event loop with the index of a task in its list and its result."""
@@ -194,12 +194,12 @@ class _LoopState:
 
     turns: anyio.CapacityLimiter
     threads: anyio.CapacityLimiter
-    """As many as turns, so that no task with a turn waits for a thread."""
+    """As many threads as turns, so that no task with a turn waits for a thread."""
     under_way: dict[bytes, _Task] = field(default_factory=dict[bytes, _Task])
 
 
 class Graders:
-    """Grades tasks, at most `limit` at once, each within `timeout_s` seconds."""
+    """Grades tasks, at most `limit` in parallel, each within `timeout_s` seconds."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Graders:
         timeout_s: float,
         elsewhere: "RowGrader | None" = None,
     ) -> None:
-        """Grade programs in this box; `limit` is capped at the number of cores."""
+        """Grade programs in the sandbox `box`; `limit` is at most the number of cores."""
         self.abandoned = 0
         self._box, self._elsewhere = box, elsewhere
         self._most = min(limit or cores(), cores())
@@ -325,7 +325,7 @@ class _Slice:
         return max(limit_s, 0.0) + SLICE_S + (GRACE_S if task.suite.needs_box else 0.0)
 
     def grade(self) -> None:
-        """Grade here."""
+        """Grade the tasks in this process."""
         until = monotonic() + SLICE_S
         for task in self._tasks:
             self._deadlines.append(task.deadline or Deadline(monotonic() + self._timeout_s))
@@ -337,13 +337,13 @@ class _Slice:
                 return
 
     def grade_elsewhere(self, grade: RowGrader) -> None:
-        """Let another process grade."""
+        """Grade the tasks in another process, by `grade`."""
         results = grade([task.row for task in self._tasks])
         if not self._stopped.is_set():
             self.done.extend(results)
 
     def stop(self) -> None:
-        """Let the thread end soon."""
+        """Set the flag that ends the thread, and expire the deadline of its current task."""
         self._stopped.set()
         for deadline in self._deadlines[-1:]:
             deadline.expire()
@@ -369,15 +369,15 @@ def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
 
 
 FORMS = 1 << 13
-"""Cached forms of questions: all completions of a group use the same one."""
+"""Maximum cached questions in their epochs' forms: completions of a group share one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """Limits of a reward, and when it fails."""
+    """Limits of a reward, and when scoring fails."""
 
     most: int | None = None
-    """Items at once per event loop (None: the number of cores, which also caps grading)."""
+    """Items in parallel per event loop (None: the number of cores, which also caps grading)."""
     timeout_s: float = 120.0
     """Maximum seconds per item, from the start of its turn; then its programs are ended."""
     max_usd: Decimal | None = None
@@ -401,8 +401,8 @@ class RewardSettings:
 class Reward:
     """Rewards completions for the questions of some suites; usable from any event loop, or several.
 
-    `box` runs programs; it must be open, with its facts read. A suite that rewards differently
-    from scoring (`Rewarding`) is converted here, once.
+    `box`, the sandbox for programs, must be open, with its facts read. A suite with other rewards
+    than scores (`Rewarding`) is converted here, once.
     """
 
     def __init__(
@@ -413,7 +413,7 @@ class Reward:
         box: Any | None = None,
         elsewhere: RowGrader | None = None,
     ) -> None:
-        """Keep the suites by name; UserError if one runs programs and there is no box."""
+        """Keep the suites by name; UserError if one runs programs and there is no sandbox."""
         self._suites: dict[str, Suite[Any]] = {
             name: split.suite.for_reward() if isinstance(split.suite, Rewarding) else split.suite
             for name, split in splits.items()
@@ -528,7 +528,7 @@ class Reward:
             answered = await self._answered(item, question)
             self._counter.pay(answered.usd)
             suite, until = self._suites[item.suite], Deadline(started + self._settings.timeout_s)
-            if answered.text is None:  # a provider's or a policy's words may quote
+            if answered.text is None:  # messages of a provider or policy may quote questions
                 hidden = "The reason is withheld because it could quote the question."
                 reason = answered.reason if suite.publishable else hidden
                 failed = GradingResult(answered.status, reason=reason)

@@ -82,21 +82,21 @@ class ServeRequest:
 
 @dataclass(frozen=True, slots=True)
 class RewardHooks:
-    """Functions from other packages: how workflows are executed, and what a question asks."""
+    """Functions from other packages: they execute workflows, and return texts of questions."""
 
     answerer: Callable[[PoolSpec, Book, ServeRequest], Sampler]
     """Pool, prices and request -> a sampler that executes workflows."""
     shown: Callable[[PoolSpec], PromptOf]
-    """Pool -> the prompts of a policy that writes workflows for it."""
+    """Pool -> a function from a question to the prompt of a policy that writes workflows."""
     catalogue: Callable[[], Catalogue]
-    """Makes the catalogue in each replica; a function of a module."""
+    """Makes the catalogue in each replica; a function of a module, because it is pickled."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
 def serve_rewards(
     request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks, say: Callable[[str], None]
 ) -> None:
-    """Serve rewards until a signal; UserError, before that, for everything that can be checked."""
+    """Check the request (UserError if it is invalid), then serve rewards until a signal."""
     token = read_token(request.token_file, say)
     job = _ready(request, catalogue, hooks)
     scorer = _by_replicas(job, hooks, say) if request.workers > 1 else _in_process(job, catalogue)
@@ -116,7 +116,7 @@ def serve_rewards(
 
 @dataclass(frozen=True, slots=True)
 class _RewardParts:
-    """The checked parts of a request, before a box is open or a port is bound."""
+    """The checked parts of a request, before a sandbox is open or a port is bound."""
 
     request: ServeRequest
     settings: RewardSettings
@@ -138,7 +138,7 @@ class _RewardParts:
 
 
 def _ready(request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks) -> _RewardParts:
-    """Return the parts of the service; UserError for everything that can be checked."""
+    """Return the checked parts of the service; UserError if the request is invalid."""
     settings = _settings(request)
     splits, lost = _training_splits(request, catalogue, hooks.bare)
     answer, prompt_of, label = _completions(request, hooks)
@@ -151,7 +151,7 @@ def _ready(request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks) -> _
 
 @contextmanager
 def _in_process(setup: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
-    """Yield a reward of this process, with its box open during the block."""
+    """Yield a reward that grades in this process, with its sandbox open during the block."""
     suites = [split.suite for split in setup.splits.values()]
     with open_run_box(catalogue.boxes, setup.box, suites, setup.request.max_sandboxes) as box:
         anyio.run(_refuse_gullible, setup.splits, box and box.box)
@@ -181,7 +181,7 @@ def shared_out(request: ServeRequest) -> list[int]:
 def _open_grader(
     request: ServeRequest, make_catalogue: Callable[[], Catalogue], box: str | None, sandboxes: int
 ) -> Generator[RowGrader]:
-    """Yield the grader of a replica, with its box open during the block."""
+    """Yield the grader of a replica, with its sandbox open during the block."""
     catalogue = make_catalogue()
     suites: list[Suite[Any]] = [find_grader(catalogue.suites, name) for name in request.suites]
     splits = {s.name: load_training_split(s, request.split, request.limit) for s in suites}
@@ -192,7 +192,7 @@ def _open_grader(
 
 
 async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
-    """Try the attack replies in the same box; their outcomes are not counted."""
+    """Raise UserError if a suite rewards a reply that attacks its grader; nothing is counted."""
     reward = Reward(splits, settings=RewardSettings(max_masked=1.0), box=box)
     for split in splits.values():
         await refuse_gullible(reward, split)
@@ -226,7 +226,7 @@ def _settings(request: ServeRequest) -> RewardSettings:
 def _training_splits(
     request: ServeRequest, catalogue: Catalogue, bare: BareText
 ) -> tuple[dict[str, SuiteSplit], int]:
-    """Return questions that may teach, and the number that eval splits ask; UserError if all."""
+    """Return training questions, and how many eval splits ask, too; UserError if none is left."""
     every: dict[str, SuiteSplit] = {}
     for name in request.suites:
         suite: Suite[Any] = find_grader(catalogue.suites, name)
@@ -260,7 +260,7 @@ def _completions(request: ServeRequest, hooks: RewardHooks) -> tuple[Sampler, Pr
     return hooks.answerer(spec, book, request), hooks.shown(spec), spec.label
 
 
-LONGEST = 4096  # bytes of a token file
+LONGEST = 4096  # maximum bytes of a token file
 
 
 def read_token(path: Path | None, say: Callable[[str], object]) -> str:

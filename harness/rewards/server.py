@@ -213,11 +213,11 @@ def user_prompt(question: Question) -> list[dict[str, str]]:
 
 
 class _Unknown(UserError):
-    """A question or a suite that is not served."""
+    """The question or suite of a request is not served."""
 
 
 class _TooLong(UserError):
-    """A body beyond `MOST_BYTES`."""
+    """The request body is longer than `MOST_BYTES`."""
 
 
 _STATUSES: tuple[tuple[type[PodiumError], int, str], ...] = (
@@ -258,11 +258,11 @@ class RewardService:
     on_unscored: ReplyOnUnscored = "error"
     """OpenRLHF's reply for an item without a value, unless its URL sets another one."""
     fresh: bool = False
-    """Whether to number trainers' equal completions: True if workers are asked, for new draws."""
+    """Whether to number trainers' equal completions: True if workers are asked, for new replies."""
     stopped: str = ""  # why scoring has stopped; empty while it continues
     in_flight: int = 0
     _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
-    """Hash of an item -> the numbers for later equal items."""
+    """Hash of an item -> the replicate numbers of later equal items."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return the outcomes of known items; after the first `TooManyMasked`, always raise it."""
@@ -284,7 +284,7 @@ class RewardService:
             self.in_flight -= len(items)
 
     def numbered(self, items: Sequence[RewardItem]) -> list[RewardItem]:
-        """Return the items of a trainer without replicate numbers; numbered if `fresh` is set."""
+        """Return a trainer's items; if `fresh`, equal ones get different replicate numbers."""
         if not self.fresh:
             return list(items)
         keys = [hash((item.suite, item.question, item.completion)) for item in items]

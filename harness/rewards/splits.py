@@ -1,4 +1,4 @@
-"""Checks of training: no questions of eval splits, no leaked answers, no gullible graders."""
+"""Checks of training: no eval questions, no leaked answers, no graders that reward attacks."""
 
 import builtins
 import hashlib
@@ -16,7 +16,7 @@ from podium.harness.learning import Artifact, refuse_other_workers
 from podium.harness.records import Question
 from podium.harness.suite import Split, Suite
 
-if TYPE_CHECKING:  # a run needs these checks, but no rewards
+if TYPE_CHECKING:  # runs import these checks without rewards
     from podium.harness.rewards.outcome import PlanTrace, RewardScorer
 
 _PARTS = re.compile(
@@ -54,7 +54,7 @@ def load_split(suite: Suite[Any], split: Split = "eval", limit: int | None = Non
 def load_training_split(
     suite: Suite[Any], split: Split = "train", limit: int | None = None
 ) -> SuiteSplit:
-    """Return questions that may teach; UserError for `eval`, and for a split that is missing."""
+    """Return a split's questions for training; UserError if the split is `eval` or missing."""
     if split == "eval":
         way = "it has no train split, so name another suite"
         way = "take its train split" if "train" in suite.splits else way
@@ -114,7 +114,7 @@ def _questions(splits: Splits) -> Iterator[tuple[SuiteSplit, Question]]:
 
 
 def asked_digest(question: Question, bare: BareText = whole_text) -> str:
-    """Return the digest that identifies a question; a choice's options are part of it."""
+    """Return the digest that identifies a question; multiple-choice options are part of it."""
     stem = bare(question)
     if question.kind == "choice":  # "Which of these is true?" is asked with many sets of options
         options = question.metadata.get("choices", ())
@@ -132,7 +132,7 @@ def without_overlap(
 
 
 def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> None:
-    """Raise UserError, with the first one, if train questions are asked in an eval split."""
+    """Raise UserError, with the first overlap, if an eval split asks one of the train questions."""
     shared = overlaps(training, evaluated, bare)
     if shared:
         hit = shared[0]
@@ -146,7 +146,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question) -> None:
-    """Raise UserError if an artefact's workers are missing, or the question was in its training."""
+    """Raise UserError if an artefact's workers are missing, or it was trained on the question."""
     refuse_other_workers(learned, workers)
     if question_digest(question.text) in learned.about.questions:
         raise UserError(
@@ -163,7 +163,7 @@ def describe_plan(work: "PlanTrace", question: Question, *, publishable: bool) -
 
 
 def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
-    """Return whether the target of an unsealed question is in a subtask and not in the question.
+    """Return whether a subtask, but not the question's text, contains the question's target.
 
     Texts are compared as normalised by `question_digest`; a choice leaks if `extract_choice` finds
     its letter in a subtask. None for programs, whose target is no answer, and without a target.
@@ -229,7 +229,7 @@ def answer(*given, **named): return None
 
 
 def attacks(question: Question) -> Mapping[str, str]:
-    """Return replies, by name, that no grader may reward for this unsealed question."""
+    """Return name -> reply that no grader may reward for this unsealed question."""
     replies = {
         "empty": "",
         "blank": " \n\t\n",
@@ -282,7 +282,7 @@ def _choices(question: Question) -> dict[str, str]:
 
 
 def _values(question: Question) -> dict[str, str]:
-    """Return the target's neighbours, and lists of many values that include the target."""
+    """Return name -> reply with a wrong value, or with several values, one of them the target."""
     target = (question.target or "").strip()
     many = [*map(str, range(1000)), target]
     replies = {

@@ -14,7 +14,7 @@ USUAL = ("practice-integer", "practice-choice")
 
 
 def write_taskset(out: Path, suites: Sequence[str], available: Sequence[str]) -> tuple[Path, ...]:
-    """Write the package into a new folder; UserError if it exists, and for other suites."""
+    """Write the package into a new folder; UserError if it exists, or for a non-practice suite."""
     ours = [name for name in available if name.startswith(PRACTICE)]
     for name in suites:
         if name not in ours:

@@ -1,8 +1,8 @@
-"""Rewards for TRL, verl, verifiers and OpenRLHF: a callable for each, over one reward.
+"""Rewards for TRL, verl, verifiers and OpenRLHF: a callable in the form that each expects.
 
 Standard library only: it runs in a trainer's own environment, where podium may be just a folder on
-the path, and imports no trainer. None is the value of a completion without one; TRL leaves it out
-of its group's mean, the others cannot express it.
+the path, and imports no trainer. A completion without a value gets None: TRL leaves it out of its
+group's mean, the other trainers have no such value.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ ResultT = TypeVar("ResultT")
 
 
 class _LazyScorer:
-    """The reward of a source: made once, on first use; only the source is pickled."""
+    """A reward that is made on first use by its source; only the source is pickled."""
 
     def __init__(self, source: ScorerSource) -> None:
         self._source = source
@@ -101,7 +101,7 @@ class TrlReward:
         vars(self)["__call__"] = self._values  # TRL checks here whether to await a call
 
     def __call__(self, *args: Any, **columns: Any) -> "TrlValues":
-        """Return one value per completion, None if it has none: to await, or as a list."""
+        """Return one value per completion, or None for no value; await it, or read it as a list."""
         return TrlValues(self._values(*args, **columns))
 
     async def _values(
@@ -139,18 +139,18 @@ class TrlReward:
 
 
 class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None]):
-    """Values that TRL awaits; reading them as a list instead blocks until they are scored."""
+    """Values that TRL awaits; reading them as a list instead blocks until all are scored."""
 
     def __init__(self, work: Coroutine[Any, Any, list[float | None]]) -> None:
         """Take a coroutine, which runs once: when awaited, or on first access."""
         self._work = work
 
     def send(self, value: Any) -> Any:
-        """Resume, for `asyncio.run`."""
+        """Resume the coroutine; `asyncio.run` calls this."""
         return self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """End with an error, for `asyncio.run` when it is stopped."""
+        """Raise an error in the coroutine; `asyncio.run` calls this when it is stopped."""
         return self._work.throw(*error)
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None])
 
 
 def trl_rows(split: "SuiteSplit", *, chat: bool = True) -> list[dict[str, Any]]:
-    """Return the data set's rows, `prompt` as a chat or a text; without targets."""
+    """Return rows for TRL's data set, with `prompt` as chat or text, and without targets."""
     return [
         {
             "prompt": [{"role": "user", "content": question.text}] if chat else question.text,
@@ -197,7 +197,7 @@ def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[Rewa
         raise UserError(f"The data set has no column {missing!r}: make its rows with trl_rows().")
     required = (columns["suite"], columns["question"], map(completion_text, completions))
     optional = (columns.get(name) or [usual] * len(completions) for name, usual in USUAL.items())
-    # Numbered by step and process (launchers set RANK), too: a later equal plan is a new draw.
+    # Numbered by step and process (launchers set RANK), too: a later equal plan is sampled anew.
     step = getattr(columns.get("trainer_state"), "global_step", 0)
     begins = (step * RANKS + int(os.environ.get("RANK", "0")) % RANKS) * EQUAL
     return [
@@ -226,7 +226,7 @@ RANKS = 1 << 10  # maximum of distinct processes of one training
 
 
 def once_in_its_step(item: RewardItem) -> RewardItem:
-    """Return the item as the first of its equals: they share a draw; later steps do not share it.
+    """Return the item numbered by its step only: equal items of a step share replies, no others.
 
     >>> once_in_its_step(RewardItem("s", "q", "", replicate=3 * EQUAL + 2)).replicate == 3 * EQUAL
     True
@@ -270,7 +270,7 @@ def constant_groups(
 
 def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
     """Return shares by status, counts by rule, the share without a value, and dollars."""
-    # Always the same keys: a metric that only one rank logs has stopped trainers for good.
+    # Always the same keys: a metric that only one rank logs can block all ranks for ever.
     counts = Counter(outcome.status for outcome in outcomes)
     n = len(outcomes) or 1
     shares = {status.value: counts[status] / n for status in Status}
@@ -290,7 +290,7 @@ def rule_counts(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
 def plan_metrics(
     items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome], names: Sequence[str]
 ) -> dict[str, float]:
-    """Return means over the batch and the shares of workers over steps; NaN if unknown."""
+    """Return a batch's mean workflow figures, and each worker's share of steps; NaN if unknown."""
     works = [outcome.work for outcome in outcomes if outcome.work is not None]
     steps = Counter(name for work in works for name in work.workers)
     total = sum(steps.values())
@@ -434,7 +434,7 @@ def openrlhf_reward(
 
 
 def _valid(on_unscored: OnUnscored) -> OnUnscored:
-    """Return the choice; UserError if it is missing or unknown: there is no default."""
+    """Return `on_unscored`; UserError if it is missing or unknown: there is no default."""
     if on_unscored not in get_args(OnUnscored):
         raise UserError(
             f"on_unscored must be 'raise' or 'zero', not {on_unscored!r}: this trainer cannot "
@@ -444,7 +444,7 @@ def _valid(on_unscored: OnUnscored) -> OnUnscored:
 
 
 def value_of(outcome: RewardOutcome, on_unscored: OnUnscored) -> float:
-    """Return the value; if there is none, raise NoValue, or return 0 if `zero` is chosen."""
+    """Return an outcome's value; if it has none, return 0 for `zero`, else raise NoValue."""
     if outcome.value is None and on_unscored == "raise":
         raise NoValue(f"No value ({outcome.status.value}): {outcome.reason}")
     return outcome.value or 0.0

@@ -1,6 +1,6 @@
-"""The table of rules by which a reply is read: rules.toml, built from the words in words.toml.
+"""The rules that find the answer in a reply: rules.toml, with the lists of words in words.toml.
 
-`podium suites SUITE --rules` prints it. For each rule examples.toml has three replies that it
+`podium suites SUITE --rules` prints them. For each rule examples.toml has three replies that it
 decides and three that it must not match, each with its source; tests read all of them.
 """
 
@@ -18,22 +18,22 @@ DECIDING = (
     *("apart", "concludes", "only", "pick", "must-be", "named-option", "bold-option"),
     *("option-line", "concluded-letter", "option-text"),
 )
-"""Rules that give an answer; the others drop, withdraw or read one."""
+"""Rules that find an answer; rules of other stages reject, withdraw or read what was found."""
 STAGES = ("find", "drop", "withdraw", "conclude", "value")
-SOON_SEARCHED = 40  # Characters of a text up to which a rule is faster than its `needs` check
+SOON_SEARCHED = 40  # characters; in shorter texts a rule is faster than its `needs` check
 _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingRule:
-    """A row of the table."""
+    """A rule: a row of rules.toml."""
 
     name: str
     stage: str
     where: str
     yields: str
     outranked_by: str
-    """What decides instead of it; names of rules are in backticks."""
+    """What has precedence over the rule, in words; names of rules are in backticks."""
     pattern: tuple[str, ...]
     flags: str = ""
     needs: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class ReadingRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleExample:
-    """A reply, what is read in it, and its source."""
+    """An example reply, the answer that is read in it, and the reply's source."""
 
     rule: str
     decides: bool
@@ -53,7 +53,7 @@ class RuleExample:
     source: str
     choices: tuple[str, ...] = ()
     letter: bool = False
-    """True for a reply whose reference is a letter of up to 16."""
+    """True if the correct answer is the letter of one of up to 16 options."""
 
 
 @cache
@@ -74,7 +74,7 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _needed(needs: Sequence[str]) -> tuple[str, ...]:
-    """Return texts for the names of lists: for each word its longest run without punctuation."""
+    """Return `needs` with lists replaced by texts: each word's longest part without punctuation."""
     texts: dict[str, None] = {}
     for need in needs:
         listed = words(need[1:-1]) if need[0] == "{" else ()
@@ -134,7 +134,7 @@ def word_examples() -> Mapping[str, str]:
 
 @cache
 def pattern(name: str, letters: str = "") -> re.Pattern[str]:
-    """Return a rule's pattern, with @ standing for one of the letters."""
+    """Return a rule's pattern; the character @ in it stands for one of `letters`."""
     rule = rules()[name]
     text = expanded("".join(rule.pattern))
     flags = f"(?{rule.flags})" if rule.flags else ""
@@ -152,7 +152,7 @@ RULE: Mapping[str, re.Pattern[str]] = _Compiled()
 
 
 def may_match(name: str, small: str) -> bool:
-    """Return whether a text in lower case contains a rule's needs, or is short to search."""
+    """Return whether a lower-case text is short, or contains one of a rule's `needs`."""
     if len(small) < SOON_SEARCHED:
         return True
     for need in rules()[name].needs:  # noqa: SIM110 - `any` takes twice as long
@@ -162,7 +162,7 @@ def may_match(name: str, small: str) -> bool:
 
 
 def search(name: str, text: str) -> re.Match[str] | None:
-    """Search a text by a rule that has needs."""
+    """Return the first match of a rule in a text, None without one; the rule must have `needs`."""
     return RULE[name].search(text) if may_match(name, text.lower()) else None
 
 

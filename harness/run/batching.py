@@ -1,4 +1,4 @@
-"""Checks of batches (`--batch`, or a worker's own setting), and how long they take.
+"""Checks of provider batches (`--batch`, or a worker's own setting), and how long they take.
 
 A provider may take a day for a batch, so a call that needs another's reply waits up to a day.
 """
@@ -14,9 +14,9 @@ from podium.harness.task_suite import TaskSuite
 
 PROVIDERS = ("openai", "anthropic")
 ELSEWHERE = ("azure", "bedrock", "vertex")
-"""Services that sell these providers' models, without batches that podium supports."""
+"""Services that sell the same models, but whose batch APIs podium does not support."""
 HOURS = 24
-"""Maximum time of a provider for a batch."""
+"""Hours within which a provider must complete a batch."""
 KEEPING = (
     f"a batch may take {HOURS} h. After a stop the same command waits for its batches and sends no "
     "request twice; --max-usd then also counts each of these requests at its maximum cost."
@@ -53,7 +53,7 @@ def why_unpredictable(job: Job) -> Iterator[str]:
 
 
 def batch_notes(job: Job) -> Iterator[str]:
-    """Yield how long batches take and what a resumed run pays; nothing if there are none."""
+    """Yield how long batches take and what a resumed run pays; nothing if no worker uses them."""
     if not job.spec.batched:
         return
     yield KEEPING
@@ -66,7 +66,7 @@ def batch_notes(job: Job) -> Iterator[str]:
 
 
 def _rounds(job: Job, name: str) -> int:
-    """Return the longest chain of dependent calls of a question; 0 if it is unknown."""
+    """Return the length of a question's longest chain of dependent calls; 0 if unknown."""
     card, suite = job.catalogue.card(name), job.suites[0]
     decides = "conductor" in card.needs or card.explores or "adaptive" in card.traits
     if decides or card.group == "frameworks":

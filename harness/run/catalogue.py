@@ -1,4 +1,4 @@
-"""All suites and systems by name, the request of a run, and listings."""
+"""Suites and systems by name, the arguments of `podium run`, and the texts of listings."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ from podium.harness.task_suite import TaskSuite
 from podium.harness.text import columns, folded, format_range, records, terminal_width
 
 SINGLE = "single"
-ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
+ANY_SINGLE = "single:<worker>"  # key of the card that all single workers share
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
 Suites = Sequence[Suite[Any]]
@@ -42,36 +42,36 @@ SET_BY_RUN = {
     "cards": "--worker-cards",
     **dict.fromkeys(("learned", "sha256", "checkpoint_sha256"), "the run"),
 }
-"""Arguments of solvers that `-S` cannot set, and the option that sets them."""
+"""Solver arguments that `-S` cannot set -> the option that sets them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All suites, systems and boxes that a command line can name; podium/cli/ fills it."""
+    """All suites, systems and sandboxes that a command line can name; podium/cli/ fills it."""
 
     suites: Mapping[str, Suite[Any]]
     systems: Mapping[str, SystemCard]
-    """Keyed by table name; one manifest, `single:<worker>`, serves all single workers."""
+    """Name in tables -> card; one card, `single:<worker>`, describes all single workers."""
     solver: Callable[[str, Mapping[str, Any]], Solver]
-    """Registry name and plain arguments -> solver."""
+    """Name of a solver in Inspect's registry, and its arguments as plain values -> the solver."""
     parameters: Callable[[str], Mapping[str, Parameter]]  # registry name -> its solver's arguments
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
-    """Number of pools -> one pool that joins that many randomly drawn pools, for training."""
+    """`n` -> one pool with the workers of `n` random pools (practice workers), for training."""
     ours: Collection[str] = ()
-    """Names of parts that come with podium; other parts are in no group and run only if named."""
+    """Names of suites and systems that come with podium; groups of systems contain only these."""
     package: Callable[[str], str] = lambda name: "podium"
-    """Name of a part -> the package and version that provide it."""
+    """Name of a suite, system or sandbox -> the package and version that provide it."""
 
     def card(self, system: str) -> SystemCard:
-        """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""
+        """Return a system's card; all `single:NAME` share one, and so do all `NAME@K` of a NAME."""
         return self.systems[manifest_key(system)]
 
     def options(self, system: str) -> dict[str, Parameter]:
         """Return the arguments of a system that `-S` may set; the run sets all others."""
         card, key = self.card(system), manifest_key(system)
         if key in (ANY_SINGLE, BEST_SINGLE, ORACLE) or "match" in card.needs or card.explores:
-            return {}  # systems that explore are trained with their defaults
+            return {}  # a system trained by its own attempts always has its default options
         set_otherwise = {*SET_BY_RUN, *((card.k, "checkpoint") if card.takes_name else ())}
         parameters = self.parameters(card.solver).values()
         settable = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -87,8 +87,8 @@ class RunRequest:
     pool: str
     log_dir: Path
     limit: int | None = None
-    """First questions of each suite. For this and the next five fields, None is the stored value,
-    or the default of a new experiment (harness/run/run_request.py)."""
+    """Number of first questions to ask of each suite. Here and in the next five fields, None is the
+    stored value, or the default of a new experiment (harness/run/run_request.py)."""
     epochs: int | None = None
     seed: int | None = None
     split: Split | None = None
@@ -101,47 +101,47 @@ class RunRequest:
     suite_limits: Mapping[str, int] = field(default_factory=dict[str, int])
     """Suite -> its own number of first questions, in place of `limit`."""
     box: str | None = None
-    max_sandboxes: int | None = None  # programs that run at once; None is the number of cores
+    max_sandboxes: int | None = None  # programs that run in parallel; None: number of cores
     selection_limit: int = 40
     """Train questions that each worker answers alone, unless `train_calls` is set."""
     train_calls: int | None = None
     """Maximum worker calls per system for learning (default `selection_limit` times workers)."""
     task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Arguments of the Inspect tasks among the suites: their `-T key=value`."""
+    """Arguments (`-T key=value`) of those suites that are Inspect tasks."""
     system_options: Mapping[str, Mapping[str, Any]] = field(
         default_factory=dict[str, Mapping[str, Any]]
     )
-    """System -> option -> value (`-S`); under `""` for every system that has the option."""
-    train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty: the suite's own
+    """System -> option -> value (`-S`); the system `""` is every system that has the option."""
+    train_on: tuple[str, ...] = ()  # suites to learn from (train splits); empty: each suite's own
     profile: Path | None = None
-    """Run whose single workers' answers to train questions are reused; None: all are asked."""
+    """Directory of a run whose single workers' train answers are reused; None: all are asked."""
     match: str | None = None
-    """System that `compute-matched-*` are matched with; None is the conductor."""
+    """System whose cost the `compute-matched-*` systems match; None: the conductor."""
     headline: str | None = None
-    """System whose verdict is above the table, declared beforehand; None is the conductor."""
+    """System whose comparison heads the table, declared before the run; None: the conductor."""
     gate: Path | None = None
     """File of rules that the run must meet (docs/gates.md); its digest goes into the logs."""
     worker_cards: Literal["shown", "hidden"] | None = None
-    """Whether models that choose workers read their role cards; None is shown."""
+    """Whether models that choose workers read the workers' role cards; None: they do."""
     equal: str | None = None
     """Budget of every system for one question, such as `calls=9`; None: no equal budget."""
     group_dir: Path | None = None
-    """Directory of several runs that share draws and `max_usd`, one per budget size."""
+    """Directory of runs, one per budget size, that share sampled replies and `max_usd`."""
     fresh_draws: bool = False
-    """Whether every system of a new run buys its own replies; False: they share draws."""
+    """Whether each system of a new run samples its own replies; False: equal calls share them."""
     batch: bool = False
     """Whether workers are asked by their providers' batch APIs: cheaper, answers within a day."""
     display: str = "line"
     grace_s: float = GRACE_S
     """Seconds to wait for calls in flight after a signal stops the run."""
     settled: bool = False
-    """Whether only stored entries are asked; True in a shard, whose entries the parent chose."""
+    """Whether to ask only entries in experiment.json; True in a shard, whose run chose them."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """Digest of the run file, and the command-line options given with it."""
 
     @property
     def whole_dir(self) -> Path:
-        """The directory of all runs that share draws and a limit; without a group, `log_dir`."""
+        """`group_dir` if the run is in a group that shares replies and a limit, else `log_dir`."""
         return self.group_dir or self.log_dir
 
 
@@ -150,7 +150,7 @@ OWN = ".py@"
 
 
 def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
-    """Return the part with a name, or from a user's file; UserError lists the known names."""
+    """Return the suite or system of a name, or from a user's file; UserError lists known names."""
     if name in registry:
         return registry[name]
     if OWN in name:
@@ -161,7 +161,7 @@ def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
 
 
 def find_grader(registry: Mapping[str, Any], name: str) -> Suite[Any]:
-    """Return a suite that grades single replies; UserError for a task that needs a run."""
+    """Return a suite that grades single replies; UserError for a task that must be run to grade."""
     suite: Suite[Any] = find_named(registry, name, "suite")
     return suite.for_training() if isinstance(suite, TaskSuite) else suite
 
@@ -173,7 +173,7 @@ def load_own(name: str, noun: str) -> Any:
     if spec is None or spec.loader is None or not Path(file).is_file():
         raise UserError(f"There is no file {file}. Name your own {noun} as FILE.py@NAME.")
     module = module_from_spec(spec)
-    sys.modules.setdefault(spec.name, module)  # dataclasses look it up there
+    sys.modules.setdefault(spec.name, module)  # dataclasses look up their module there
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -190,7 +190,7 @@ def load_own(name: str, noun: str) -> Any:
 def with_own(
     request: RunRequest, catalogue: Catalogue, extras: Sequence[Suite[Any] | SystemCard] = ()
 ) -> tuple[RunRequest, Catalogue]:
-    """Return both with a user's own parts: `extras`, and each FILE.py@NAME under its own name."""
+    """Return both with the user's own suites and systems: `extras`, and each FILE.py@NAME."""
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
     suites = {name: _with_arguments(suite, request.task_args) for name, suite in suites.items()}
@@ -205,13 +205,13 @@ def with_own(
     items = {item.name: item for item in (*suites.values(), *cards.values(), *extras)}
     own_systems = {name: item for name, item in items.items() if isinstance(item, SystemCard)}
     own_suites = {name: item for name, item in items.items() if name not in own_systems}
-    every = ChainMap[str, Any](own_suites, cast(Any, catalogue.suites))  # lazy: it makes windows
+    every = ChainMap[str, Any](own_suites, cast(Any, catalogue.suites))  # lazy: makes dated suites
     systems = ChainMap[str, SystemCard](own_systems, cast(Any, catalogue.systems))
     return request, replace(catalogue, suites=every, systems=systems)
 
 
 def is_task_name(name: str, catalogue: Catalogue) -> bool:
-    """Return whether a name is an Inspect task's in a package: `inspect_evals/tau2_airline`."""
+    """Return whether a name is an Inspect task's in a package, as `inspect_evals/tau2_airline`."""
     return "/" in name and OWN not in name and name not in catalogue.suites
 
 
@@ -237,7 +237,7 @@ def split_k(system: str) -> tuple[str, str]:
 
 
 def variants_named(system: str) -> list[str]:
-    """Return the rows of a name: one for each listed variant of a worker.
+    """Return the systems that a name stands for: one for each listed variant of a worker.
 
     >>> variants_named("single:atlas@low,high")
     ['single:atlas@low', 'single:atlas@high']
@@ -248,17 +248,17 @@ def variants_named(system: str) -> list[str]:
 
 
 def manifest_key(system: str) -> str:
-    """Return the key of a system's manifest: one serves every `single:NAME`, one every `NAME@K`."""
+    """Return the key of a system's card: one for all `single:NAME`, one for all `NAME@K`."""
     return ANY_SINGLE if system.startswith(f"{SINGLE}:") else split_k(system)[0]
 
 
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
-    """Return a system's own conductor; None if it has none."""
+    """Return the conductor model that a system brings itself; None if it uses the pool's."""
     return catalogue.card(system).methods.conductor(split_k(system)[1])
 
 
 WIDTH = 100
-FROM = "from"  # the package of a part
+FROM = "from"  # label of the package that provides a suite or system
 YES = {True: "yes", False: "no"}
 DESCRIBED = (
     "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
@@ -276,9 +276,9 @@ def show_suites(
     sources: Sequence[str] = (),
     cutoffs: Mapping[str, str] = {},
 ) -> Shown:
-    """Return the list of suites, or one's card and sources; UserError for an unknown name.
+    """Return all suites, or the card and sources of one; UserError for an unknown name.
 
-    `cutoffs` has the knowledge cutoffs of workers that the card shows beside its dates.
+    `cutoffs`: worker -> knowledge cutoff, to compare with the dates of the suite's questions.
     """
     if name is None:
         heads = ("suite", "version", "splits", "box", "dates", FROM)
@@ -297,7 +297,7 @@ def show_suites(
 
 
 def _usable(registry: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """Return the parts that can be loaded, and an error for each of the others."""
+    """Return the suites or systems that can be loaded, and an error for each of the others."""
     usable, broken = list[Any](), list[str]()
     for name in registry:
         try:
@@ -308,7 +308,7 @@ def _usable(registry: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
 
 
 def _sheet(name: str, facts: Collection[tuple[str, str]], about: str) -> Shown:
-    """Return a name, facts (label and text), and a paragraph below them."""
+    """Return a listing of one suite or system: name, (label, text) facts, and `about` below."""
     by_label: dict[str, list[str]] = {}
     above = ""
     for label, text in facts:
@@ -420,7 +420,7 @@ POOLS = (1, 7)
 
 
 def show_systems(catalogue: Catalogue, name: str | None) -> Shown:
-    """Return the list of systems, or the manifest of one; UserError for an unknown name."""
+    """Return the list of systems, or the card of one; UserError for an unknown name."""
     if name is None:
         return _listed(catalogue)
     key = manifest_key(name)

@@ -30,7 +30,7 @@ REASONING = ("reasoning_effort", "reasoning_tokens", "reasoning_enabled", "effor
 
 GONE = ("not found", "not_found", "does not exist", "not a valid model", "unknown model", "retired")
 THINKS = ("reason", "effort", "think")
-"""Words of providers' errors: the model does not exist; the reasoning settings are wrong."""
+"""`GONE`: words of errors for an unknown model; `THINKS`: for wrong reasoning settings."""
 
 SETTINGS = "rejects its settings. Change them in the pool file."
 MEANINGS: Mapping[int | None, str] = {
@@ -45,19 +45,19 @@ MEANINGS: Mapping[int | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Drilled:
-    """The findings from one worker's answer."""
+    """What the test call to one worker shows."""
 
     name: str
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     usd: Decimal | None
-    """Its cost; None if unknown."""
+    """Cost of the call; None if unknown."""
     at_most: Decimal | None
-    """Its maximum cost; None if it has no bound."""
+    """Maximum cost of the call; None if it has no bound."""
 
 
 def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
-    """Return the slots that can be asked and priced; UserError if there are none, or not live."""
+    """Return the pool's models that can be asked and priced; UserError if none, or if not live."""
     if spec.label != "live":
         raise UserError(
             f"--drill sends requests to real providers, but pool {spec.name!r} is labelled "
@@ -85,7 +85,7 @@ def drill_price(slots: Sequence[WorkerSpec], book: Book) -> str:
 def drill(
     spec: PoolSpec, book: Book, slots: Sequence[WorkerSpec], patience_s: float = PATIENCE_S
 ) -> list[Drilled]:
-    """Ask every slot once, in parallel, and return the findings, in the order of the slots."""
+    """Ask every model once, in parallel, and return the findings in the same order."""
     drilled: dict[str, Drilled] = {}
 
     async def each() -> None:
@@ -115,7 +115,7 @@ def drill_total(drilled: Sequence[Drilled]) -> str:
 
 
 def _shortened(slot: WorkerSpec) -> WorkerSpec:
-    """Return a slot with its own settings except for a short reply, one try and no cache."""
+    """Return a model with its own settings, but a short reply, one attempt and no cache."""
     changes = {"max_tokens": _tokens(slot), "max_retries": 0, "cache": None, "cache_prompt": None}
     return slot.model_copy(update={"config": slot.config.model_copy(update=changes)})
 
@@ -158,7 +158,7 @@ async def _drilled(pool: Pool, slot: WorkerSpec, book: Book, patience_s: float) 
 
 
 def _refusal(slot: WorkerSpec, status: int | None, error: str) -> str:
-    """Return the meaning of a failure, with the fix, and the start of the provider's message."""
+    """Return the likely cause of a failed call, the fix, and the start of the provider's error."""
     message = error.partition(" gave no reply: ")[2] or error
     return f"{_meaning(slot, status, message.lower())} ({' '.join(message.split())[:300]})"
 
@@ -179,7 +179,7 @@ def _meaning(slot: WorkerSpec, status: int | None, message: str) -> str:
 
 
 def _reasoning(slot: WorkerSpec) -> str:
-    """Return a slot's reasoning settings as the pool file spells them."""
+    """Return a model's reasoning settings as they are written in the pool file."""
     settings: Mapping[str, Any] = {**slot.config.model_dump(exclude_none=True), **slot.args}
     return ", ".join(f"{name} = {settings[name]}" for name in REASONING if name in settings)
 

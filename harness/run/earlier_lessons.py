@@ -27,11 +27,11 @@ from podium.harness.run.experiment import SELECTION, task_name
 from podium.harness.suite import prompt_of
 
 Answers = Mapping[tuple[str, str], Sequence[SystemRun]]
-"""Suite and worker -> its logs."""
+"""(suite, worker) -> the worker's runs on the suite's train questions."""
 
 
 def earlier_answers(job: Job) -> Answers:
-    """Return the answers that are, or will be, reused; UserError if a run has none to reuse."""
+    """Return answers reused from an earlier run; UserError if `--profile` has none that fit."""
     there = job.request.log_dir / SELECTION / EARLIER
     if there.is_dir():
         return _by_worker(job, lessons_in(there))
@@ -78,7 +78,7 @@ def take_over(job: Job) -> None:
 
 
 def answered(answers: Answers, suite: str) -> Mapping[str, frozenset[str]]:
-    """Return the questions of a suite that each worker with reused answers has answered."""
+    """Return worker -> ids of a suite's questions that the worker's reused answers cover."""
     return {
         worker: frozenset(attempt.question for run in runs for attempt in run.attempts)
         for (name, worker), runs in answers.items()
@@ -87,7 +87,7 @@ def answered(answers: Answers, suite: str) -> Mapping[str, frozenset[str]]:
 
 
 def _by_worker(job: Job, runs: Sequence[SystemRun]) -> Answers:
-    """Return the logs of workers that this run would ask in the same way."""
+    """Return the runs of workers whose settings, prices and prompts are the same as in this run."""
     answers: dict[tuple[str, str], list[SystemRun]] = {}
     for run in runs:
         if _is_alike(job, run):

@@ -1,4 +1,4 @@
-"""Makes an experiment's entries from suites and systems: chosen, learnt, matched, once each."""
+"""Makes a run's entries, one per system and suite: chooses workers, trains, matches costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -25,15 +25,15 @@ from podium.harness.run.system_options import chosen_options, named_arguments
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"
-"""The argument of mixtures that names the best single worker, if a run chooses one."""
+"""Argument of mixtures: the worker that merges replies, the best single one if it is chosen."""
 CARDS = "cards"
-"""The argument that says whether a model that chooses workers reads their role cards."""
+"""Argument that sets whether a model that chooses workers reads the workers' role cards."""
 LEARNED = "learned"  # folder of artefacts, below the log directory
-AnsweredRuns = Mapping[str, tuple[SystemRun, SystemTotals]]  # by system, of one suite
+AnsweredRuns = Mapping[str, tuple[SystemRun, SystemTotals]]  # system -> its run on one suite
 
 
 def with_entries(job: Job) -> Job:
-    """Return the job with all requested entries; its experiment's earlier choices are kept."""
+    """Return the job with an entry for each requested system and suite; stored ones are kept."""
     new = [(suite, job.missing(suite)) for suite in job.suites]
     undecided = [suite for suite, systems in new if any(is_chosen(job, name) for name in systems)]
     taught = lessons.choose_on_train(job, undecided)
@@ -44,7 +44,7 @@ def with_entries(job: Job) -> Job:
 
 
 def with_new(job: Job, rows: Sequence[Entry]) -> Job:
-    """Return the job with new entries in its experiment, and write the experiment."""
+    """Add entries to the job's experiment, write the experiment, and return the job with it."""
     plan = replace(job.experiment, entries=tuple(rows))
     return replace(job, experiment=open_experiment(job.request.log_dir, plan))
 
@@ -66,7 +66,7 @@ def why_unlearnable(job: Job) -> Iterator[str]:
 
 
 def why_taught(job: Job) -> Iterator[str]:
-    """Yield the systems that were trained on the run's eval split; other splits are not checked."""
+    """Yield an error per system trained on this run's eval questions; no other split is checked."""
     if job.experiment.split != "eval":
         return
     pairs = ((split_k(name)[1], job.catalogue.card(name).methods) for name in job.systems)
@@ -83,7 +83,7 @@ def why_taught(job: Job) -> Iterator[str]:
 
 
 def refuse_other_cards(job: Job) -> None:
-    """Raise UserError if an experiment's rows show role cards other than as requested."""
+    """Raise UserError if stored entries show or hide workers' role cards against the request."""
     visibility = job.request.worker_cards
     for row in job.experiment.entries if visibility else ():
         has = "shown" if row.args.get(CARDS, True) else "hidden"
@@ -95,7 +95,7 @@ def refuse_other_cards(job: Job) -> None:
 
 
 def refuse_other_options(job: Job) -> None:
-    """Raise UserError if an experiment's rows have options other than as requested."""
+    """Raise UserError if stored entries have other options than the request sets."""
     rows = job.stored.entries if job.stored else ()
     for row in (row for row in rows if row.system in job.systems):
         has = job.catalogue.options(row.system)
@@ -109,11 +109,11 @@ def refuse_other_options(job: Job) -> None:
 
 
 MOST_CALLS = 10_000
-"""Maximum calls of a system for one question that options may lead to."""
+"""Maximum calls for one question that a system may make with options set by `-S`."""
 
 
 def refuse_options(job: Job, system: str) -> None:
-    """Raise UserError if a system with options cannot be made, or cannot plan a question."""
+    """Raise UserError if a system's options lead to too many calls, or an error on a question."""
     options, card = options_of(job, system), job.catalogue.card(system)
     if not options or not job.suites:
         return
@@ -139,14 +139,14 @@ def refuse_options(job: Job, system: str) -> None:
 
 
 def refuse_untriable(training: FitTask) -> None:
-    """Raise UserError if a system already refuses its first training round."""
+    """Raise UserError if a system cannot even begin its first training round."""
     card = training.job.catalogue.card(training.system)
     if card.explores:
         card.methods.explorer().next_round(training.given, ())
 
 
 def is_deferred(system: str, job: Job) -> bool:
-    """Return whether a system is matched with the cost of another one on the suite."""
+    """Return whether a system's budget is the measured cost of another system on the suite."""
     return "match" in job.catalogue.card(system).needs
 
 
@@ -157,7 +157,7 @@ def is_chosen(job: Job, system: str) -> bool:
 
 
 def is_given_worker(job: Job, system: str) -> bool:
-    """Return whether a system's worker is the best single one, not one set by `-S`."""
+    """Return whether a system uses the best single worker, and `-S` sets no other one."""
     best = "best worker" in job.catalogue.card(system).traits
     return best and "worker" not in options_of(job, system)
 
@@ -179,12 +179,12 @@ def _entries(
 ) -> Sequence[Entry]:
     alone = lessons.single_entries(job, suite)
     if taught is None and (system == BEST_SINGLE or is_deferred(system, job)):
-        return alone  # the best is chosen in hindsight
+        return alone  # the best worker is chosen after the run
     best = taught.best if taught else EMPTY
-    if taught is None:  # an earlier request may have chosen
+    if taught is None:  # an earlier request may have chosen the worker
         earlier = best_single_args(job, suite)
         best = earlier if earlier and earlier["chosen_on"] == "train" else EMPTY
-    if is_deferred(system, job):  # the cost of one call is measured on the suite
+    if is_deferred(system, job):  # its worker's cost of one call is measured first
         return [row for row in alone if row.args["worker"] == best["worker"]]
     entry = new_entry(job, suite, system, best)
     card = job.catalogue.card(system)
@@ -199,7 +199,7 @@ def _entries(
 
 
 def best_single_args(job: Job, suite: Suite[Any]) -> Mapping[str, Any] | None:
-    """Return the arguments of a suite's best-single entry, if its experiment has one."""
+    """Return the arguments of a suite's stored best-single entry; None if there is none."""
     name = task_name(suite.name, BEST_SINGLE)
     return next((row.args for row in job.experiment.entries if row.name == name), None)
 
@@ -231,7 +231,7 @@ def _arguments(
 
 
 def plans_of(suite: str) -> str:
-    """Return the path of a suite's plans, relative to the log directory."""
+    """Return the path of the oracle's plans for a suite, relative to the log directory."""
     return f"{ORACLE}/{suite}.json"
 
 
@@ -269,7 +269,7 @@ def _trained(job: Job, suite: Suite[Any], entry: Entry, taught: SingleScores | N
 
 
 def deferred_entries(job: Job, outcome: RunOutcome) -> list[Entry]:
-    """Return the missing entries that are chosen by the results of others."""
+    """Return missing entries that need other systems' results: best single, matched costs."""
     rows: list[Entry] = []
     for suite in job.suites:
         missing = job.missing(suite)
@@ -289,7 +289,7 @@ def deferred_entries(job: Job, outcome: RunOutcome) -> list[Entry]:
 
 
 def _late(entry: Entry, prefix: str = "") -> Entry:
-    """Return an entry labelled as chosen in hindsight; it is never the reference row."""
+    """Return an entry with a note that it was chosen in hindsight: never the reference row."""
     late = f"{prefix}chosen in hindsight, on the questions it is judged on"
     return replace(entry, notes=(*entry.notes, late), reference_allowed=False)
 
@@ -342,7 +342,7 @@ def _cost(totals: SystemTotals, unit: str) -> float | None:
 
 
 def _of_one_call(worker: str, answered: AnsweredRuns, unit: str) -> float | None:
-    """Return the cost of a worker's canonical call on a suite, from a row of only such calls."""
+    """Return a worker's mean cost per call on a suite, from a run of the worker alone, if any."""
     for name in (BEST_SINGLE, f"{SINGLE}:{worker}"):
         pair = answered.get(name)
         if pair and pair[0].facts.args.get("worker") == worker:

@@ -1,4 +1,4 @@
-"""Which systems can answer within an equal budget, and why it may not hold: before any call."""
+"""Before any call: which systems fit an equal budget, and why it may be exceeded."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ UNFIT = "podium cannot refuse its calls, or it matches the cost of another syste
 def by_size(request: RunRequest) -> list[RunRequest]:
     """Return a request for each size of its budget, each with a separate directory.
 
-    They share draws and `max_usd`. Raises `UserError` if the directory itself has a run.
+    The runs share replies and `max_usd`. Raises `UserError` if the directory itself has a run.
     """
     budgets = equal_budgets(request.equal) if request.equal else ()
     if len(budgets) < 2:
@@ -34,7 +34,7 @@ def by_size(request: RunRequest) -> list[RunRequest]:
 
 
 def most_calls_of(job: Job) -> int | None:
-    """Return the maximum calls of a question; None without a budget in calls."""
+    """Return the maximum calls per question; None if no budget limits calls."""
     budget = single_budget(job.experiment.equal)
     return int(budget.limit) if budget and budget.unit == "calls" else None
 
@@ -59,7 +59,7 @@ def _why_unfit(job: Job, name: str, budget: EqualBudget) -> str:
 
 
 def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
-    """Yield why a budget cannot hold for a run's suites and workers."""
+    """Yield why the equal budget cannot be enforced for a run's suites or workers."""
     budget = single_budget(job.experiment.equal)
     if budget is None:
         return
@@ -88,5 +88,5 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
 
 
 def _least(job: Job, budget: EqualBudget, slot: WorkerSpec) -> Decimal | None:
-    """Return the maximum of a worker's shortest call, in budget units; None if it has no bound."""
+    """Return the maximum cost of a worker's shortest call, in budget units; None if unbounded."""
     return budget.most(0, slot_max_tokens(slot), job.book.price(slot.price_ref))

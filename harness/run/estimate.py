@@ -1,7 +1,7 @@
 """`podium run --dry-run`: estimates the calls and cost of a run, without any call or file.
 
-Expected: from past answers of the system, else its plan and its workers' past calls, else unknown.
-It refuses what `podium run` would, except for missing keys, servers and sandboxes.
+Expected cost: from the system's past answers, else from its planned calls and its workers' past
+calls, else unknown. Refuses what `podium run` would, except missing keys, servers and sandboxes.
 """
 
 import re
@@ -44,14 +44,14 @@ from podium.harness.task_suite import TaskSuite
 from podium.harness.text import aligned, columns, pluralise, terminal_width
 from podium.harness.workflow import MAX_STEPS
 
-Pair = tuple[Question, int]  # a sealed question as an epoch asks it, and the epoch
+Pair = tuple[Question, int]  # a question without target, in its form for an epoch, and that epoch
 CHOOSING = "choosing best-single"
 TRAINING = "training"
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """Pairs to ask, by one entry; several entries are alternatives, of which one will run."""
+    """Unanswered (question, epoch) pairs of a system; of several `entries`, the run asks one."""
 
     suite: Suite[Any]
     title: str
@@ -59,13 +59,13 @@ class PendingWork:
     entries: tuple[Entry, ...]
     purpose: str = "eval"
     budget: int | None = None
-    """Worker calls of tries that cannot be planned; `pairs` are some of their questions."""
+    """Worker calls left to train the system on questions such as `pairs`; None: no training."""
     steps: int | None = None
-    """Maximum worker calls of a question, for a system that is not trained yet."""
+    """Maximum worker calls per question of a system that is not trained yet; None for others."""
 
 
 def pending_work(job: Job) -> Iterator[PendingWork]:
-    """Yield the work of a run, in its order: stored entries first, then new ones."""
+    """Yield what a run has yet to ask, in order: entries in experiment.json, then new ones."""
     for row in {row.name: row for row in job.experiment.entries}.values():
         if row.suite in job.experiment.suite_versions:
             yield _entry_work(job, job.catalogue.suites[row.suite], (row,))
@@ -96,7 +96,7 @@ def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
         rows = job.experiment.entries
         names = {*systems, *(row.system for row in rows if row.suite == suite.name)}
         alone = (row for row in lessons.single_entries(job, suite) if row.system not in names)
-        for row in alone:  # single workers, of which a run chooses the best in hindsight
+        for row in alone:  # after the run, the best of these single workers is chosen
             yield _entry_work(job, suite, (row,))
 
 
@@ -125,7 +125,7 @@ def _choice(job: Job, taught: TrainingQuestions) -> Iterator[PendingWork]:
 
 
 def _training(task: FitTask) -> PendingWork:
-    """Return the tries by which a system will learn; only their number is known."""
+    """Return the calls that will train a system; only their maximum number is known."""
     entries.refuse_untriable(task)
     calls = max(0, task.given.calls - task.spent)
     pairs = tuple((question, 1) for question in task.given.questions[:calls])
@@ -138,17 +138,17 @@ FirstCall = tuple[Decimal, str]  # maximum dollars of a question's first call, a
 
 @dataclass(frozen=True, slots=True)
 class EstimateLine:
-    """One suite and system; unknown dollars are None."""
+    """The estimated calls and cost of a system on a suite; unknown dollars are None."""
 
     suite: str
     system: str
-    left: int  # questions times epochs without an answer
+    left: int  # (question, epoch) pairs without an answer
     expected: CallTotals = NO_CALLS
     most: CallTotals = NO_CALLS
     basis: str = "nothing left"
-    dearest: Decimal | None = Decimal(0)  # maximum cost of one question, without a judge
+    dearest: Decimal | None = Decimal(0)  # maximum cost of a question, grading excluded
     first: FirstCall | None = None
-    """The cheapest possible first call of a question; None if any of them has no bound."""
+    """The cheapest first call of a question; None if the cost of any first call has no maximum."""
     judges: bool = False
 
     @property
@@ -163,29 +163,29 @@ PLANNED = "its plan, at its workers' past calls"
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate of a run."""
+    """The estimated calls and cost of a run, a line per system and suite."""
 
     lines: tuple[EstimateLine, ...]
     unknown: tuple[str, ...]
     already: Decimal  # dollars spent by earlier attempts of the experiment
     label: str
     book: str
-    batched: bool = False  # whether some are asked in batches
-    tokens_per_second: float | None = None  # output tokens of the whole pool
+    batched: bool = False  # whether some workers are asked by batch APIs
+    tokens_per_second: float | None = None  # output rate of the whole pool, if its file states it
 
     @property
     def expected(self) -> CallTotals:
-        """All lines together."""
+        """Expected calls, tokens and dollars of all lines together."""
         return sum((line.expected for line in self.lines), NO_CALLS)
 
     @property
     def most(self) -> CallTotals:
-        """All lines together, at most."""
+        """Maximum calls, tokens and dollars of all lines together."""
         return sum((line.most for line in self.lines), NO_CALLS)
 
 
 def learning_text(job: Job) -> str:
-    """Return a sentence on the calls and cost of learning; empty if nothing is learnt."""
+    """Return a sentence on calls that train systems or choose a worker; empty without any."""
     learning = estimate(job, purpose=SELECTION)
     calls = int(learning.most.calls)
     if not calls:
@@ -198,9 +198,9 @@ def learning_text(job: Job) -> str:
 
 
 def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate:
-    """Return the estimate of a job, or of its work for one purpose.
+    """Return the estimate of a run, or only of its calls for a `purpose` (`eval`, `selection`).
 
-    Raises UserError if `podium run` would refuse the job.
+    Past calls are read from its directory and from `like`. Raises UserError as `podium run`.
     """
     request = job.request
     for folder in like:
@@ -228,7 +228,7 @@ def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate
 
 
 def duration_text(forecast: Estimate) -> str:
-    """Return the hours that the pool's workers write; empty if the pool states no rate."""
+    """Return a sentence on the hours that replies take; empty if the pool file states no rate."""
     rate, most = forecast.tokens_per_second, [line.most.output for line in forecast.lines]
     known = [tokens for tokens in most if tokens is not None]
     if not rate or not known:
@@ -240,11 +240,11 @@ def duration_text(forecast: Estimate) -> str:
 
 
 SAMPLE = 20
-"""Questions from which the cost of one is estimated; enough to size shards."""
+"""Number of questions from which the mean cost of a question is estimated, to size shards."""
 
 
 def cost_of_one(job: Job, row: Entry, ids: Sequence[str]) -> float | None:
-    """Return the expected list price of one of an entry's questions, in dollars, if known."""
+    """Return the list price in dollars of a question of `row`: expected, or maximum, or None."""
     few = replace(row, questions=tuple(ids[:SAMPLE]))
     small = replace(job, experiment=replace(job.experiment, entries=(few,)))
     work = _entry_work(small, job.catalogue.suites[row.suite], (few,))
@@ -283,16 +283,16 @@ def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """The estimate of one entry, and its basis."""
+    """The estimate of one entry (a system on a suite), and the source of the figures."""
 
-    expected: CallTotals  # all questions together
-    most: tuple[CallTotals, ...]  # each question, at most
+    expected: CallTotals  # of all questions together
+    most: tuple[CallTotals, ...]  # maximum of each question
     basis: str
-    first: FirstCall | None = None  # the cheapest call that a question begins with
+    first: FirstCall | None = None  # cheapest first call of a question
 
 
 def _options(job: Job, work: PendingWork, estimator: Estimator) -> list[_Option]:
-    """Return one estimate per alternative entry."""
+    """Return one estimate for each of the work's alternative entries."""
     if work.budget is not None:
         return [_by_budget(work, work.budget, estimator)]
     if work.steps is None:
@@ -303,7 +303,7 @@ def _options(job: Job, work: PendingWork, estimator: Estimator) -> list[_Option]
 
 
 def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
-    """Return the estimate of training tries: at most, each call reads four replies."""
+    """Return the estimate of training calls; the maximum has four replies in each prompt."""
     shorter = _chain(MAX_STEPS - 1, work, estimator).times(-1)
     call = _chain(MAX_STEPS, work, estimator) + shorter
     names = estimator.spec.names
@@ -317,7 +317,7 @@ def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the maximum of a chain of calls on the longest text, each reading all before it."""
+    """Return the maximum of `steps` calls on the longest question, each with all prior replies."""
     size = max(len(question.text.encode()) for question, _ in work.pairs)
     return estimator.dearest(chained_calls(name, size, steps) for name in estimator.spec.names)
 
@@ -344,7 +344,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         basis = f"at most: {' and '.join(counts)} a question"
         none = UNKNOWN_CALL.times(sum(maxima, NO_CALLS).calls)
         return _Option(none, maxima, basis, _first([(stop.first,)], estimator))
-    except Exception as error:  # missing plans or a foreign solver: the run itself may work
+    except Exception as error:  # no plans yet, or a user's own solver: the run itself may work
         reason = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
         estimator.unknown[f"{row.system} cannot be planned: {reason}"] = None
         maxima = (UNKNOWN_CALL,) * len(work.pairs)
@@ -366,7 +366,7 @@ def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> Fir
 def _at_most(
     calls: tuple[CountedCall, ...], allowed: int | None, estimator: Estimator
 ) -> CallTotals:
-    """Return a question's maximum; an adaptive system repeats its longest call `allowed` times."""
+    """Return the maximum of a question's calls; with `allowed`, of so many of its longest call."""
     if allowed is None or not calls:
         return estimator.at_most(calls)
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
@@ -377,7 +377,7 @@ def _at_most(
 def _worst(
     work: PendingWork, initial: CountedCall, estimator: Estimator, shape: tuple[int, int]
 ) -> tuple[CallTotals, ...]:
-    """Return the maximum of a model's plan, per question: the dearest worker does every step.
+    """Return each question's maximum if a model plans: the costliest worker does every step.
 
     `shape` has the maximum number of conductor calls and of steps in a plan. `initial` is the
     request for the first question; other requests grow with the length of their question.
@@ -392,7 +392,7 @@ def _worst(
 
 
 def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
-    """Yield the judge's line if only a model can grade; its prompts are not known before."""
+    """Yield the cost of grading by a model, if a suite needs it; its prompts are not known yet."""
     suite, judged = work.suite, judged_among(work.suite, [question for question, _ in work.pairs])
     if not judged:
         return
@@ -410,7 +410,7 @@ CENT = Decimal("0.01")
 
 
 def estimate_text(forecast: Estimate, request: RunRequest | None = None) -> str:
-    """Return the table of a dry run, then the limits that may stop it; a dash is unknown."""
+    """Return the table of a dry run, then the limits that may stop the run; a dash is unknown."""
     limits = _limits(forecast, request) if request else ()
     return "\n".join((*_lines(forecast), *limits)) + "\n"
 
@@ -448,7 +448,7 @@ def _lines(forecast: Estimate) -> Iterator[str]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the rows; if they are too wide, suites get separate rows and bases follow below."""
+    """Yield a table; if too wide, each suite has its own row, and the `from` column is below."""
     width = terminal_width() or sys.maxsize
     if max(map(len, aligned([COLUMNS, *rows]))) <= width:
         yield columns(COLUMNS, rows)
@@ -508,7 +508,7 @@ def _too_little(expected: Decimal | None, usd: Decimal | None, limit: Decimal, s
 
 
 def refuse_too_little(forecast: Estimate, request: RunRequest) -> None:
-    """Raise UserError if a limit is below the possible cost of every question's first call."""
+    """Raise UserError if a dollar limit does not even allow the cheapest first call."""
     firsts = [line.first for line in forecast.lines if line.left]
     bounded = [cost for cost in firsts if cost is not None]
     if not bounded or len(bounded) < len(firsts):

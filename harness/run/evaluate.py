@@ -75,7 +75,7 @@ from podium.harness.text import columns, pluralise
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 JOURNAL = 1
-"""In a log's header: every call of this log is in a journal, too; older logs do not have it."""
+"""Marks a log (in its header) whose calls are all in a journal, too; older logs lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +87,23 @@ class Controls:
     make_plans: Callable[..., None]
     """(path, questions, pool, grade): write the oracle's plans that are still missing."""
     opened: Callable[[Path, Suite[Any], int], object]
-    """Called before questions of an `eval` split are asked, to record it."""
+    """(log directory, suite, number of questions): records that `eval` questions are read now."""
     bare: BareText = whole_text
-    """Returns a question's text without its suite's instruction, to recognise it elsewhere."""
+    """Returns a question's text without its suite's instruction, to find it in other suites."""
     log_realtime: bool = True
-    """Whether Inspect logs a call before its question is answered; False for free replies."""
+    """Whether Inspect logs calls before their question is answered; False if replies are free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request with all parts that it names, loaded and checked."""
+    """A run's request with its suites, systems and pool, loaded and checked."""
 
     request: RunRequest
     catalogue: Catalogue  # its suites have the experiment's prompts
     controls: Controls
     spec: PoolSpec
     book: Book
-    suites: Suites  # those of the request, like `systems`
+    suites: Suites  # the requested ones, as in `systems`
     stored: Experiment | None  # the experiment as read from its directory
     experiment: Experiment  # as requested; after the checks, joined with the stored one
     systems: Sequence[str] = ()
@@ -139,18 +139,18 @@ class Job:
         return [system for system in self.systems if task_name(suite.name, system) not in stored]
 
     def entry(self, suite: Suite[Any], system: str, args: Mapping[str, Any]) -> Entry:
-        """Return the entry of one system on one suite."""
+        """Return the entry (settings of one Inspect task) of a system on a suite."""
         card = self.catalogue.card(system)
         return Entry(
             suite.name, system, card.solver, dict(args), uses_targets="sees targets" in card.traits
         )
 
     def box_for(self, suite: Suite[Any]) -> OpenBox | None:
-        """Return the box in which a suite runs programs; None if it runs none."""
+        """Return the sandbox in which a suite runs programs; None if it runs none."""
         return self.box if suite.needs_box else None
 
     def meter(self, per_question: Decimal | None = None) -> Spend:
-        """Return a meter of dollars that includes the spending of earlier attempts."""
+        """Return a counter of dollars spent that includes earlier attempts of the run."""
         limit = self.request.max_usd
         if self.lease:
             limit = self.lease.granted
@@ -176,7 +176,7 @@ class RunOutcome:
     trouble: tuple[str, ...]  # distinct reasons of unanswered questions, most frequent first
 
     def __repr__(self) -> str:
-        """Return it in one short line."""
+        """Return the outcome in one short line."""
         state = "finished" if self.finished else "unfinished"
         return f"RunOutcome({state}, {pluralise(len(self.logs), 'log')}, {self.unscored} unscored)"
 
@@ -193,7 +193,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class EvalPurpose:
-    """Why entries are answered; the default is a result."""
+    """Purpose of a run's answers: results by default, else choosing workers or training."""
 
     purpose: str = "eval"  # `eval`, or `selection` for calls that only choose or teach
     title: str = "answering"
@@ -229,7 +229,7 @@ def run_entries(job: Job, log_dir: Path, purpose: EvalPurpose = EvalPurpose()) -
         facts: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
         facts["equal"] = _equal(job, purpose.purpose)
         with line as progress, run_context(progress=progress, **facts), cancellable():
-            limit = None if experiment.suite_limits else experiment.limit  # else tasks are cut
+            limit = None if experiment.suite_limits else experiment.limit  # `_task` limits suites
             logs = _eval_set(job, tasks, models, log_dir, limit)
     finally:
         for journal in journals:
@@ -265,7 +265,7 @@ _PROVIDERS = {
 
 
 class _Imported:
-    """True as soon as a module is imported."""
+    """Its truth value is whether a module has been imported."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -294,7 +294,7 @@ def _eval_set(
     console, still = get_console(), display in ("line", "none")
     quiet, console.quiet = console.quiet, still  # podium prints the result itself
     try:
-        # Inspect would leave the set's roles and settings in this context.
+        # Inspect would leave the eval set's roles and settings in this context.
         _, logs = copy_context().run(
             inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
             tasks,
@@ -303,7 +303,7 @@ def _eval_set(
             model_roles=models,
             limit=limit,
             max_samples=_samples_at_once(job),
-            max_tasks=len(tasks) if _in_batches(job) else None,  # so that all batch together
+            max_tasks=len(tasks) if _in_batches(job) else None,  # so that all tasks share batches
             display="none" if still else cast(Any, display),
             retry_attempts=0,
             continue_on_fail=True,
@@ -334,13 +334,13 @@ def _in_batches(job: Job) -> bool:
 
 
 IN_BATCHES = 10_000
-"""Samples at once in batches: as many requests as Inspect lets wait for one batch."""
+"""Samples in parallel if calls are batched: as many requests as Inspect collects for a batch."""
 SAMPLES = 4
-"""Samples of an Inspect task at once; each holds the task's state in memory."""
+"""Samples of an Inspect task in parallel; each holds the task's state in memory."""
 
 
 def _samples_at_once(job: Job) -> int | None:
-    """Return the number of samples at once, from Inspect's own variable if it is set."""
+    """Return the maximum of parallel samples; for tasks, Inspect's environment variable sets it."""
     names = {row.suite for row in job.experiment.entries}
     if not any(isinstance(job.catalogue.suites[name], TaskSuite) for name in names):
         return IN_BATCHES if _in_batches(job) else None
@@ -350,7 +350,7 @@ def _samples_at_once(job: Job) -> int | None:
 
 def _unwritten(error: BaseException, visited: frozenset[int] = frozenset()) -> str:
     """Return why a file could not be written, if that caused the error; else an empty text."""
-    # An error that is raised again in its handler is in its own chain of causes: `visited`.
+    # An error raised again in its own handler is one of its causes: `visited` prevents a loop.
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
@@ -372,7 +372,7 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
-    """Return the answered samples of the newest logs below a directory: name -> time."""
+    """Return sample name -> time of its log in seconds, for answered samples of the newest logs."""
     return {
         sample_name(name, str(sample.id), sample.epoch): path.stat().st_mtime + TICK_S
         for path, name, samples in _done(log_dir, recursive=True)
@@ -381,7 +381,7 @@ def logged_samples(log_dir: Path) -> dict[str, float]:
 
 
 def _done(log_dir: Path, *, recursive: bool) -> Iterator[tuple[Path, str, list[EvalSampleSummary]]]:
-    # Shards are excluded: each one's own run drops its replies and counts its pairs.
+    # Shards are excluded: each shard's process drops its own replies and counts its own pairs.
     there = outside_shards(log_dir, log_dir.glob("**/*.eval" if recursive else "*.eval"))
     for path in newest_logs(there) if there else ():
         name = read_eval_log(str(path), header_only=True).eval.task
@@ -494,11 +494,11 @@ def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpe
 
 
 def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any]:
-    """Return a log's metadata on its entry and pool: enough for a table."""
+    """Return a log's metadata on its entry and pool, from which tables are made."""
     card = job.catalogue.card(row.system)
     box = job.box_for(job.catalogue.suites[row.suite])
     equal = _equal(job, purpose)
-    notes = [note for note in row.notes if note not in card.deviations]  # older entries hold both
+    notes = [note for note in row.notes if note not in card.deviations]  # older logs have both
     if footnote := card.methods.footnote(spec.label):
         notes.append(footnote)
     if spec.replayed and not prompts_recorded(spec):
@@ -532,7 +532,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any
 
 
 def worker_facts(slot: WorkerSpec) -> dict[str, Any]:
-    """Return a log's facts about a worker, without folders and keys."""
+    """Return the settings of a worker for a log's metadata, without folders and API keys."""
     files = {name: Path(value).name for name, value in slot.args.items() if name == "cassette"}
     return {
         "model": slot.model,

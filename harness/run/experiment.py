@@ -49,7 +49,7 @@ class Entry:
     order: int | None = None
     """Position in the order in which entries start, from 1 (`order_entries`)."""
     part: str = ""
-    """Step of a system's learning, e.g. `for aime25, round 1`; empty for results."""
+    """Step of a system's training, e.g. `for aime25, round 1`; empty for results."""
     learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Facts on the system's training (harness/learning.py), without the questions' digests."""
     questions: tuple[str, ...] = ()
@@ -62,13 +62,13 @@ class Entry:
 
 
 def task_name(suite: str, system: str, purpose: str = "eval", part: str = "") -> str:
-    """Return an Inspect task's name, unique below a log directory; eval sets look it up."""
+    """Return an Inspect task's name, unique in a log directory: Inspect finds older logs by it."""
     name = f"{suite} {system} {part}".rstrip()
     return name if purpose == "eval" else f"{name} ({purpose})"
 
 
 def _of_each_suite(stored: object, info: ValidationInfo) -> object:
-    """Return epochs per suite, also from an older file's number; ValueError if one is missing."""
+    """Return suite -> epochs, also for an older file's one number; ValueError if one is missing."""
     suites: Mapping[str, str] = info.data.get("suite_versions", {})
     if isinstance(stored, int):
         return dict.fromkeys(suites, stored)
@@ -80,7 +80,7 @@ def _of_each_suite(stored: object, info: ValidationInfo) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """The identity and extent of one log directory."""
+    """The contents of experiment.json: the settings that all runs of a log directory share."""
 
     pool: str  # its name, without the path of its file
     pool_sha256: str
@@ -99,18 +99,18 @@ class Experiment:
     prompts: Mapping[str, Prompt] = field(default_factory=dict[str, Prompt])
     """Suite -> its prompt; the official one if an older file has none."""
     images: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Suite -> digest of the image for its programs, if the box has images."""
+    """Suite -> digest of the image for its programs, if the sandbox uses images."""
     train_calls: int | None = None
     """Maximum worker calls per system for learning; None until `--train-calls` sets it."""
-    train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty is each suite's own
+    train_on: tuple[str, ...] = ()  # suites to learn from (train splits); empty: each suite's own
     overflows: Overflows = UNANSWERED
-    """The grade of an answer whose request was too long; the default is that of older files."""
+    """Grade of an answer whose request was too long for the model; default: as in older files."""
     headline: str = ""
-    """System whose verdict is above every table, declared before the run; empty for none."""
+    """System whose comparison heads every table, declared before the run; empty for none."""
     equal: str = ""
     """Budget of every system for one question, such as `calls=9`; empty: no equal budget."""
     draws: Draws = FRESH
-    """Whether systems share their workers' draws; in runs of older files they did not."""
+    """Whether systems share sampled replies to equal calls; in older files they do not."""
     gate_sha256: str = ""
     """Digest of the gate file, declared before the run; empty for none."""
     suite_limits: Mapping[str, PositiveInt] = field(default_factory=dict[str, PositiveInt])
@@ -121,7 +121,7 @@ class Experiment:
 
     @property
     def pool_key(self) -> str:
-        """The digests of the pool and its prices, to which a consent to spend money refers."""
+        """Digests of the pool and its prices; a user's consent to spend is valid only for these."""
         return f"{self.pool_sha256} {self.book_sha256}"
 
     def limit_of(self, suite: str) -> int | None:
@@ -155,7 +155,7 @@ class Experiment:
 
 
 def _refuse_other_suites(stored: Experiment, new: Experiment) -> None:
-    """Raise UserError if a suite of both is another version of it, or asked less than before."""
+    """Raise UserError if a stored suite now differs, or has fewer questions or epochs."""
     for suite in stored.suite_versions.keys() & new.suite_versions.keys():
         _same(f"version of {suite}", stored.suite_versions[suite], new.suite_versions[suite])
         _same(f"data of {suite}", stored.data_revisions[suite], new.data_revisions[suite])
@@ -174,7 +174,7 @@ BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images", "
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
 POOL = IDENTITY[:4]
 LEARNING = ("train_calls", "train_on")
-"""Fields that cannot change once set: all systems of a table learn alike."""
+"""Fields that cannot change once set, so that all systems of a table learn from the same data."""
 _FILE = TypeAdapter(Experiment)
 
 
@@ -195,12 +195,12 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
 
 
 def is_new(folder: Path) -> bool:
-    """Return whether a directory has no files yet other than those from before an experiment."""
+    """Return whether a directory has no run yet; a consent or reused answers may be there."""
     return not folder.is_dir() or {path.name for path in folder.iterdir()} <= {AGREED, EARLIER}
 
 
 def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Return a directory's experiment with `new` added, unwritten; UserError if they differ."""
+    """Return a directory's experiment extended by `new`, unwritten; UserError if they conflict."""
     if log_dir != NEW:
         refuse_unwritable(log_dir, "--log-dir")
     stored = read_experiment(log_dir)
@@ -255,7 +255,7 @@ def note_graders(
 
 
 def _write(log_dir: Path, experiment: Experiment) -> None:
-    # A resumed older directory keeps its bytes: fields with default values are left out.
+    # Fields with default values are left out, so that an older run's file stays the same.
     left_out: dict[str, Any] = {
         "entries": {
             i: {"questions"} for i, row in enumerate(experiment.entries) if not row.questions
@@ -287,7 +287,7 @@ def read_experiment(log_dir: Path) -> Experiment | None:
 
 
 def differs(stored: Experiment, new: Experiment, names: Iterable[str]) -> str:
-    """Return the first of these fields in which two experiments differ; empty for none."""
+    """Return the first field of `names` in which two experiments differ; empty for none."""
     return next((name for name in names if getattr(stored, name) != getattr(new, name)), "")
 
 
@@ -303,13 +303,13 @@ def _same(field: str, stored: object, requested: object) -> None:
 
 ABSENT = "absent"
 AGREED = "agreed.jsonl"
-"""The consents of a live run's user; the directory's first file (podium/cli/consent.py)."""
+"""File of the user's consents to spend money; it is written first (podium/cli/consent.py)."""
 
 
 def is_unanswered(log_dir: Path) -> bool:
-    """Return whether every call of a run failed; False if one may still be answered."""
+    """Return whether all calls of a run failed; False if a call has no recorded outcome yet."""
     if any(log_dir.glob("*/experiment.json")):
-        return False  # shards and lessons have separate pools
+        return False  # shards, and runs on train questions, record their own pools
     journals = [*log_dir.glob(f"**/{FOLDER}/*/*.jsonl")]
     outcomes = [record.outcome for path in journals for record in calls_of(path)]
     if any(outcome is None or outcome.get("output_sha256") for outcome in outcomes):
@@ -372,7 +372,7 @@ def _flat(worker: WorkerFacts, book: Book) -> dict[str, Any]:
 
 @contextmanager
 def manifested(log_dir: Path) -> Generator[None]:
-    """Write the manifest when the block ends, whether the run finished or can be resumed."""
+    """Write the manifest (digests of the run's files) when the block ends, even by an error."""
     try:
         yield
     finally:

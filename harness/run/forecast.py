@@ -1,7 +1,7 @@
 """Counts a system's calls without making them, and estimates their cost.
 
 Expected values are means of past calls of the same models. The maximum is the amount that a limit
-reserves (`upper_bound`), without HTTP retries. Unknown is None: a bound is no expectation.
+reserves (`upper_bound`), without HTTP retries. An unknown value is None, never the maximum.
 """
 
 import re
@@ -31,12 +31,12 @@ from podium.harness.system import System
 from podium.harness.workflow import Sampling
 
 PLACE = re.compile("\ue000(\\d+)\ue001")
-"""Placeholder of a future reply: its number between private characters that no question has."""
+"""Placeholder for the text of a future reply: its number between private-use characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedCall:
-    """A planned request."""
+    """A request that a system would make, with the size of its prompt."""
 
     worker: str
     prompt_bytes: int  # UTF-8 bytes of its texts, without the replies in it
@@ -89,7 +89,7 @@ class CountingPool(Pool):
 
 
 async def _failing_trial(question: Question, reply: str) -> Grade:
-    """Return a failed public test, so that a system that retries makes its maximum of calls."""
+    """Return a failed public test, so that a system that retries makes all its possible calls."""
     return Grade(0.0, None)
 
 
@@ -99,7 +99,7 @@ def counted_all(
     workers: Sequence[str],
     spec: PoolSpec | None = None,
 ) -> list[tuple[CountedCall, ...]]:
-    """Return a system's calls per (sealed question, epoch); `Unplannable` for a model's plan."""
+    """Return the calls for each (sealed question, epoch); `Unplannable` if a model plans them."""
     variants = [slot.name for slot in spec.variants] if spec else []
     models = dict.fromkeys((*workers, *variants), cast(Model, None))
     if spec and spec.conductor:
@@ -123,9 +123,9 @@ def worst_case(
 ) -> tuple[CountedCall, ...]:
     """Return the maximum calls of a model's plan with one worker, conductor calls included.
 
-    Each step reads all earlier ones; its subtask is part of the conductor's reply. The retry has
-    the first request, its reply, and a reason about as long as that request. `planning` calls after
-    the second belong to later rounds, which read the first round's plan and last reply.
+    Each step reads all earlier replies; its subtask is part of the conductor's reply. The second
+    conductor call is a retry: the first request, its reply, and an error as long as that request.
+    Others, up to `planning` in all, belong to later rounds and read the first plan and last reply.
     """
     calls = [initial]
     if planning > 1:
@@ -144,7 +144,7 @@ def worst_case(
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """Totals of some calls; None is unknown."""
+    """Total calls, tokens and dollars; None is unknown."""
 
     calls: Decimal = Decimal(0)
     input: Decimal | None = Decimal(0)
@@ -190,17 +190,17 @@ def _one_call(prompt: int | None, output: int | None, usd: Decimal | None) -> Ca
 
 @dataclass(slots=True)
 class PastRuns:
-    """Totals of past runs."""
+    """Totals of the calls of past runs: by answer, worker and judge."""
 
     answers: dict[tuple[str, str], defaultdict[Any, CallTotals]] = field(
         default_factory=lambda: defaultdict(_sums)
     )
-    """Per suite and system, the totals of each graded answer."""
+    """(suite, system) -> the totals of each graded answer."""
     workers: dict[tuple[str, str], CallTotals] = field(default_factory=_sums)
-    """Per suite and worker; the empty suite has the totals of all suites."""
-    judges: dict[str, CallTotals] = field(default_factory=_sums)  # per suite, totals of judging
+    """(suite, worker) -> totals; under the suite `""`, totals over all suites."""
+    judges: dict[str, CallTotals] = field(default_factory=_sums)  # suite -> totals of judging
     strangers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Suites and systems that ran on other models: their totals are not used."""
+    """(suite, system) pairs that ran on other models: their totals are not used."""
 
     def of_system(self, suite: str, system: str) -> list[CallTotals]:
         """Return the totals of each answer of a system on a suite; empty if there are none."""
@@ -220,7 +220,7 @@ class PastRuns:
             return
         for suite in (row.suite, ""):
             self.workers[suite, row.role] += took
-        # Training tries are no answers of a system.
+        # Calls in training belong to no answer of a system.
         alone = task_name(row.suite, row.system, SELECTION)
         if row.counted and (row.task == alone or not row.task.endswith(f"({SELECTION})")):
             pair = (row.question, row.epoch, row.sample)
@@ -263,7 +263,7 @@ def by_cost(take: CallTotals) -> tuple[bool, Decimal]:
 
 @dataclass(slots=True)
 class Estimator:
-    """Prices calls of one pool, and collects why a value is unknown."""
+    """Estimates the cost of calls of one pool, and collects reasons for unknown values."""
 
     spec: PoolSpec
     book: Book
@@ -271,8 +271,8 @@ class Estimator:
     suite: str
     unknown: dict[str, None] = field(default_factory=dict[str, None])  # reasons, in order
     bounded: set[str] = field(default_factory=set[str])
-    """Workers without a known past call, for which there is no expectation."""
-    reasoning: int | None = None  # tokens of an expected reply that are reasoning
+    """Workers without a known past call, so that their expected cost is unknown."""
+    reasoning: int | None = None  # reasoning tokens in an expected reply
 
     def at_most(self, calls: Sequence[CountedCall]) -> CallTotals:
         """Return the maximum of one question's calls."""
@@ -287,7 +287,7 @@ class Estimator:
         return total
 
     def dearest(self, chains: Iterable[Sequence[CountedCall]]) -> CallTotals:
-        """Return the maximum over several ways to answer a question."""
+        """Return the totals of the costliest of several chains of calls."""
         return max(map(self.at_most, chains), key=by_cost)
 
     def expected(self, calls: Sequence[CountedCall]) -> CallTotals:
@@ -327,6 +327,6 @@ class Estimator:
 
 
 def _prompt(call: CountedCall, size: int, outputs: Sequence[int | None]) -> int | None:
-    """Return a call's input tokens, replies included; None if the size of one is unknown."""
+    """Return a call's input tokens, replies that it reads included; None if one is unknown."""
     read = [outputs[index] for index in call.reads]
     return None if None in read else size + sum(tokens for tokens in read if tokens is not None)

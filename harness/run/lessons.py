@@ -1,4 +1,4 @@
-"""The inputs of learning: train questions, single workers' answers to them, and rounds of tries."""
+"""What systems learn from: train questions, single workers' answers to them, training rounds."""
 
 import re
 from collections import Counter, defaultdict
@@ -44,14 +44,14 @@ class TrainingQuestions:
     """Suite -> its train questions that no eval split of the run contains, in the suite's order."""
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
-        """Return suites and sealed questions, alternating, so that any prefix covers all suites."""
+        """Return (suite, sealed question) pairs; suites alternate, so that a prefix covers all."""
         columns = ([(name, question) for question in all_] for name, all_ in self.questions.items())
         turns = zip_longest(*columns)
         return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
 
 
 def training_suites(job: Job, suite: Suite[Any]) -> Suites:
-    """Return the suites that teach for a suite; UserError if a `--train-on` suite cannot."""
+    """Return suites whose train splits serve `suite`; UserError if a `--train-on` one has none."""
     experiment, suites = job.experiment, job.catalogue.suites
     for name in experiment.train_on:
         if name not in suites:
@@ -72,7 +72,7 @@ def must_learn(job: Job, system: str) -> bool:
 
 
 def refuse_untaught(job: Job, system: str) -> None:
-    """Raise UserError if a system has nothing to learn from for one of the suites."""
+    """Raise UserError if a system must be trained, but a suite has no train questions for it."""
     for suite in job.suites:
         if not training_suites(job, suite) and must_learn(job, system):
             word = "other " if suite.name in job.experiment.train_on else ""
@@ -106,7 +106,7 @@ def refuse_too_few(job: Job) -> None:
 
 
 def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
-    """Return the train questions for a suite, without the run's own (by id, else by text)."""
+    """Return train questions for a suite, except those that the run evaluates (same id or text)."""
     taught = training_suites(job, suite)
     if not taught:
         return None
@@ -132,14 +132,14 @@ def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
 class SingleScores:
     """Scores of single workers on the train questions of one suite."""
 
-    best: Mapping[str, Any]  # the arguments of `best_single`
-    matrix: Matrix  # workers in pool order
+    best: Mapping[str, Any]  # arguments of the solver `best_single`
+    matrix: Matrix  # scores of (question, worker), in pool order
     lessons: TrainingQuestions
-    whole: Matrix  # the same, for all suites that were answered together
+    whole: Matrix  # as `matrix`, over all suites asked together
 
 
 def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
-    """Return the scores of single workers, by suite, for suites that have train questions."""
+    """Return suite -> scores of single workers on its train questions; asks unanswered ones."""
     by_suite = {suite.name: questions_for(job, suite) for suite in suites}
     teachable = {name: lesson for name, lesson in by_suite.items() if lesson is not None}
     if not teachable:
@@ -169,7 +169,7 @@ def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
 def asked_alone(
     job: Job, taught: TrainingQuestions, earlier: Answers
 ) -> dict[str, tuple[Question, ...]]:
-    """Return the questions for every worker, by suite: those of reused answers, if any."""
+    """Return suite -> questions for every worker: those with reused answers, if there are any."""
     each = questions_per_worker(job, len(taught.suites))
     by_suite: dict[str, tuple[Question, ...]] = {}
     for name, questions in taught.questions.items():
@@ -189,7 +189,7 @@ def left_to_ask(job: Job, suite: Suite[Any], ids: Sequence[str], earlier: Answer
 def _asked_in(
     matrix: Matrix, suites: Iterable[str], only: Mapping[str, Sequence[str]], names: Sequence[str]
 ) -> Matrix:
-    """Return the part of a matrix for the questions of some suites."""
+    """Return the part of a matrix with the questions `only` of some suites, and these workers."""
     ids = {f"{suite}/{id}" for suite in suites for id in only[suite]}
     return matrix.where(lambda question: question.id in ids).with_workers(names)
 
@@ -205,7 +205,7 @@ def _ask(
     epochs: int = 1,
     limit: int | None = None,
 ) -> None:
-    """Ask train splits in a separate experiment; WorkerError if a question stays unanswered."""
+    """Ask train questions in a separate experiment; WorkerError if one stays unanswered."""
     plan = replace(
         job.experiment,
         split=TRAIN,
@@ -233,7 +233,7 @@ def _taught(
 
 
 def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
-    """Return one entry per worker, in pool order."""
+    """Return the entries of all workers that answer a suite alone, in pool order."""
     return [job.entry(suite, f"{SINGLE}:{name}", {"worker": name}) for name in job.spec.names]
 
 
@@ -246,17 +246,17 @@ def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> d
             mean, samples = mean_score(log)
             worker = facts["args"]["worker"]
             graded[worker] += samples
-            sums[worker] += round(mean * samples, 9)  # ties must not depend on the cut into logs
+            sums[worker] += round(mean * samples, 9)  # so that ties hold for any split into logs
     return {name: sums[name] / graded[name] for name in job.spec.names if graded[name]}
 
 
 TUNING = "tuning"
-MOST_ROUNDS = 1000  # an explorer that asks for more has a bug
+MOST_ROUNDS = 1000  # maximum rounds of a training; more are a bug
 
 
 @dataclass(frozen=True, slots=True)
 class FitTask:
-    """One system that learns for one suite."""
+    """The training of one system for one suite."""
 
     job: Job
     suite: Suite[Any]
@@ -265,20 +265,20 @@ class FitTask:
 
     @property
     def folder(self) -> Path:
-        """The directory of its rounds."""
+        """The directory of the training's rounds."""
         names = (file_name(self.suite.name), file_name(self.system))
         return self.job.request.log_dir.joinpath(TUNING, *names)
 
     @property
     def spent(self) -> int:
-        """Worker calls of all tries so far."""
+        """Worker calls of all training attempts so far."""
         if not any(self.folder.glob("*/*.eval")):
             return 0
         return sum(trial.calls for path in self.folder.iterdir() for trial in read_tries(path))
 
     @property
     def given(self) -> TrainingBudget:
-        """The training questions, workers and budget."""
+        """The questions, workers and maximum calls of the training."""
         pairs = self.lessons.in_turn()
         return TrainingBudget(
             questions=tuple(question for _, question in pairs),
@@ -291,7 +291,7 @@ class FitTask:
 
 
 def file_name(system: str) -> str:
-    """Return a name as part of a path.
+    """Return a name with only characters that are safe in a path.
 
     >>> file_name("single:a b"), file_name("trinity@3")
     ('single_a_b', 'trinity_3')
@@ -300,7 +300,7 @@ def file_name(system: str) -> str:
 
 
 def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
-    """Return what a system has learnt by its rounds, and the number of worker calls."""
+    """Train a system round by round; return the artefact and the number of worker calls."""
     card, budget = training.job.catalogue.card(training.system), training.given
     explorer = card.methods.explorer()
     rounds: list[Sequence[TrialResult]] = []
@@ -317,7 +317,7 @@ def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
 
 
 def _cut(training: FitTask, budget: TrainingBudget, round_: Round, remaining: int) -> Round | None:
-    """Return a round cut to the questions that the remaining calls allow; None if none."""
+    """Return a round with only as many questions as the remaining calls allow; None if none."""
     questions = budget.questions[round_.first : round_.first + round_.questions]
     sums = accumulate(_calls_per_question(training, round_, questions))
     fits = sum(spent <= remaining for spent in sums)
@@ -325,10 +325,10 @@ def _cut(training: FitTask, budget: TrainingBudget, round_: Round, remaining: in
 
 
 def _calls_per_question(task: FitTask, round_: Round, questions: Sequence[Question]) -> list[int]:
-    """Return the worker calls of each question of a round: planned, else the maximum."""
+    """Return the worker calls of each question of a round: as planned, else the maximum."""
     if round_.most_calls is not None:
         return [round_.most_calls * round_.epochs] * len(questions)
-    from podium.harness.run.forecast import counted_all  # which only learning by tries needs here
+    from podium.harness.run.forecast import counted_all  # only training rounds need this
 
     job = task.job
     pairs = [(question, epoch) for question in questions for epoch in range(1, round_.epochs + 1)]
@@ -344,7 +344,7 @@ def _calls_per_question(task: FitTask, round_: Round, questions: Sequence[Questi
 
 
 def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]:
-    """Make the tries of a round, or read them if they exist."""
+    """Ask the questions of a training round unless it is stored, and return the results."""
     job, folder = training.job, training.folder / str(number)
     only: dict[str, list[str]] = {}
     questions = training.lessons.in_turn()[round_.first : round_.first + round_.questions]
@@ -361,7 +361,7 @@ def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]
 
 
 def read_tries(folder: Path) -> tuple[TrialResult, ...]:
-    """Return the tries of one round, sorted by question and epoch."""
+    """Return the results of one training round, sorted by question and epoch."""
     runs, _ = load_runs([folder], recursive=False)
     trials = [trial for run in runs for trial in _tries(run)]
     return tuple(sorted(trials, key=lambda trial: (trial.question, trial.epoch)))

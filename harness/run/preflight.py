@@ -1,4 +1,4 @@
-"""Checks before a run spends anything: keys, prices, packages, unfit systems."""
+"""Checks before a run spends anything: keys, prices, packages, systems that do not fit the pool."""
 
 import os
 import re
@@ -40,13 +40,13 @@ from podium.harness.suite import PubliclyTested, Suite, moved_versions
 from podium.harness.system import Group, SystemCard, lacks_sandbox, missing_sandbox
 
 TRUSTED = ("inspect_ai", "podium")
-"""Packages whose hooks send nothing elsewhere: Inspect's and podium's."""
+"""Packages whose Inspect hooks send logs nowhere: Inspect's own and podium's."""
 TELEMETRY = "INSPECT_TELEMETRY"
 """Environment variable that names a function to which Inspect sends whole logs."""
 
 
 def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
-    """Raise UserError for a suite that must not be published if a foreign hook is active."""
+    """Raise UserError for an unpublishable suite if another package's Inspect hook is active."""
     private = next((suite.name for suite in suites if not suite.publishable), None)
     if private is None:
         return
@@ -84,7 +84,7 @@ IN_PROCESS = {"hf": "transformers"}
 
 
 def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
-    """Return every reason why a pool, with these roles, cannot be run or priced."""
+    """Return why a pool's models, with a conductor or grader if used, cannot be asked or priced."""
     roles = {CONDUCTOR: conductor, GRADER: grader}
     reasons: list[str] = []
     for slot in (slot for slot in spec.slots if roles.get(slot.name, True)):
@@ -103,7 +103,7 @@ def slot_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> list[str]:
 def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[str]:
     price, service = book.price(slot.price_ref), service_tier(slot.config, slot.args)
     if slot.not_auditable:
-        return  # the pool declares that it has no price, and every table repeats that
+        return  # the pool file declares no price, and every table repeats that
     if price is None:
         copied = f"a copy of {spec.path}" if Path(spec.path).parent == POOLS else spec.path
         reason = (
@@ -125,12 +125,12 @@ def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[st
 
 
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:
-    """Return the slots whose calls have no price."""
+    """Return the models of a pool whose calls have no price."""
     return [slot.name for slot in spec.slots if book.price(slot.price_ref) is None]
 
 
 def overridden_prices(spec: PoolSpec) -> Iterator[str]:
-    """Yield each price of a pool file that replaces a different one of its book."""
+    """Yield each price in a pool file that replaces a different one of its price book."""
     if not spec.prices:
         return
     book = read_book(spec.prices)
@@ -170,7 +170,7 @@ def _is_pinned(args: Mapping[str, Any]) -> bool:
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
-    """Return the slots that make one call at a time under a dollar limit, and why."""
+    """Return model -> why it makes only one call at a time under a dollar limit."""
     return {slot.name: reason for slot in spec.slots if (reason := _without_bound(slot, book))}
 
 
@@ -210,7 +210,7 @@ def _without_bound(slot: WorkerSpec, book: Book) -> str:
 
 
 def slot_max_tokens(slot: WorkerSpec) -> int | None:
-    """Return a slot's reply limit in tokens: its own, else its provider's if that can be set up."""
+    """Return a model's reply limit in tokens, else its provider's; None if both are unknown."""
     if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
         return slot.config.max_tokens
     try:
@@ -234,7 +234,7 @@ def shadowing_notes() -> Iterator[str]:
     paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     for place in dict.fromkeys((str(Path.cwd()), *paths)):
         spec = PathFinder.find_spec("podium", [place])
-        # A complete podium is this one, or a checkout.
+        # A directory with this file is podium itself, or a checkout of it.
         if spec and spec.origin and not Path(spec.origin).with_name("_registry.py").exists():
             yield f"{spec.origin} shadows the podium package. Rename it."
 
@@ -271,13 +271,13 @@ def _model_problems(slot: WorkerSpec, setup: str) -> Iterator[str]:
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))  # names that expand to several systems
 MOST_TRIES = 10_000
-"""Maximum number after an `@`: each unit is a call, for every question."""
+"""Maximum K in `NAME@K`: such a system makes K calls for every question."""
 CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
-"""Systems that controls are matched with; the first that is present."""
+"""Systems whose cost the compute-matched controls match: the first that is in the run."""
 
 
 def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
-    """Return why a system that needs public tests cannot run if a suite shows none."""
+    """Return why a system that needs public tests cannot run on a suite without; None if it can."""
     mute = next((suite.name for suite in suites if not isinstance(suite, PubliclyTested)), None)
     if mute is None or "public tests" not in catalogue.card(name).needs:
         return None
@@ -294,7 +294,7 @@ def ours(catalogue: Catalogue) -> dict[str, SystemCard]:
 
 
 def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -> list[str]:
-    """Return all systems that fit, singles first, without those that learn and frameworks."""
+    """Return all systems that fit, single workers first, except trained ones and frameworks."""
     tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
     unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
     candidates = [
@@ -319,7 +319,7 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
 def why_not_live(
     name: str, catalogue: Catalogue, spec: PoolSpec, stored: Experiment | None
 ) -> str | None:
-    """Return why a live run may not begin with a system; stored rows may continue."""
+    """Return why a live run may not start this system; None if it may, or already has done so."""
     if spec.label != "live" or (stored and any(row.system == name for row in stored.entries)):
         return None
     refusal = catalogue.card(name).methods.live_refusal(split_k(name)[1], spec)
@@ -327,7 +327,7 @@ def why_not_live(
 
 
 def asked_slots(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> set[str]:
-    """Return the workers of a pool, and its conductor, that systems may ask."""
+    """Return the workers that some systems may ask, and the pool's conductor if they need it."""
     slots: set[str] = set()
     for name in names:
         alone = manifest_key(name) == ANY_SINGLE
@@ -337,7 +337,7 @@ def asked_slots(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> s
 
 
 def remarks_on(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> Iterator[str]:
-    """Yield remarks on systems for a pool, a sentence each."""
+    """Yield remarks on the use of some systems with a pool, a sentence each."""
     for name in names:
         remarks = catalogue.card(name).methods.remarks(split_k(name)[1], spec)
         yield from (f"{name} {remark}" for remark in remarks)
@@ -374,7 +374,7 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
     if "conductor" in card.needs and spec.conductor is None:
         yield f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
     methods = card.methods
-    for bring in (methods.arguments, methods.conductor):  # its own files must exist
+    for bring in (methods.arguments, methods.conductor):  # a system's own files must exist
         yield from (f"{name}: {reason}" for reason in reasons_of(bring, k))
     if reason := methods.pool_refusal(k, spec):
         yield f"{name} {reason}"
@@ -391,7 +391,7 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
 
 
 def missing_extra(manifest: SystemCard) -> str | None:
-    """Return an error if a system needs an extra that is not installed."""
+    """Return an error if a system needs an optional dependency (extra) that is not installed."""
     extra = manifest.methods.extra
     modules = extra.modules if extra else ()
     lacked = next((module for module in modules if find_spec(module) is None), None)
@@ -447,8 +447,8 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
 
 
 def match_target(match: str | None, systems: Sequence[str]) -> str | None:
-    """Return the system of a run whose cost the controls are matched with."""
+    """Return the system of a run whose cost the compute-matched controls match."""
     if match:
         return match if match in systems else None
-    keyed = {manifest_key(name): name for name in reversed(systems)}  # the first of a kind wins
+    keyed = {manifest_key(name): name for name in reversed(systems)}  # first of equal cards
     return next((keyed[name] for name in CONDUCTORS if name in keyed), None)

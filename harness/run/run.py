@@ -1,4 +1,4 @@
-"""One run, from request to logs: read it from top to bottom; and `doctor`, which checks one."""
+"""One run, from request to logs: read it from top to bottom; and `doctor`, which checks a run."""
 
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -61,7 +61,7 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
     if live and (reason := next(iter(missing_needs(job)), "")):  # before a user is asked to agree
         raise UserError(reason)
     if live or request.max_usd or request.max_usd_per_query:
-        # No other run needs an estimate.
+        # Runs without a limit or costs need no estimate.
         from podium.harness.run.estimate import estimate
 
         forecast = estimate(job)
@@ -104,7 +104,7 @@ def say_who_runs(job: Job) -> None:
 
 
 def _say_limits(job: Job, forecast: Any) -> None:
-    """Print the effects of limits on a run, one line each; UserError if no call would be made."""
+    """Print the effects of dollar limits on a run; UserError if they allow no call at all."""
     from podium.harness.run.estimate import limit_warning, refuse_too_little
 
     refuse_too_little(forecast, job.request)
@@ -115,7 +115,7 @@ def _say_limits(job: Job, forecast: Any) -> None:
 
 
 def _limit_notes(job: Job) -> list[str]:
-    """Return the workers of a run that make one call at a time under its limit."""
+    """Return a sentence for each worker that makes one call at a time because of a dollar limit."""
     if job.request.max_usd is None and job.request.max_usd_per_query is None:
         return []
     names = {*job.systems, *(row.system for row in job.experiment.entries)}
@@ -132,7 +132,7 @@ def _one_at_a_time(spec: PoolSpec, book: Book, slots: set[str]) -> list[str]:
 
 
 LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
-"""(a shard's directory, its book) -> its lease, while it runs."""
+"""(a shard's directory, price book) -> its budget lease, valid within the block."""
 
 
 def run(
@@ -141,12 +141,12 @@ def run(
     controls: Controls,
     open_lease: LeaseOpener | None = None,
 ) -> RunOutcome:
-    """Run a request until it ends or can be resumed; UserError before any call and any file."""
+    """Run a request until it ends or can be resumed. A UserError comes before any call or file."""
     return run_job(RequestReader(request, catalogue, controls), open_lease)
 
 
 def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> RunOutcome:
-    """Run a reader's request, read already or not; as `run`."""
+    """Run a reader's request, whether or not it has been read; as `run`."""
     request = reader.request
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
@@ -166,13 +166,13 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
         with keep_until_logged(request.log_dir, request.group_dir) as replies, job.paced():
             outcome = _evaluate(job)
             if outcome.finished and not request.group_dir:
-                replies.clear()  # even if the system clock changed, which times depend on
+                replies.clear()  # even if the system clock changed
             return outcome
 
 
 @contextmanager
 def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator[PaidReplies]:
-    """Drop the stored replies of samples that are in logs, before and after the block."""
+    """Delete the stored replies of samples that are in logs, before and after the block."""
     replies = PaidReplies(group_dir or log_dir)
 
     def tidy_up() -> None:
@@ -183,13 +183,13 @@ def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator
     try:
         yield replies
     finally:
-        with suppress(PodiumError, OSError):  # the next run tidies up as well
+        with suppress(PodiumError, OSError):  # the next run deletes them, too
             tidy_up()
         replies.close()
 
 
 def _evaluate(job: Job) -> RunOutcome:
-    """Choose, learn, grade ungraded answers, ask; then the entries that need others' results."""
+    """Choose workers, train, regrade, ask; then run entries that need other entries' results."""
     log_dir = job.request.log_dir
     take_over(job)
     job = entries.with_entries(job)
@@ -232,7 +232,7 @@ def make_plans(job: Job) -> None:
 def _note_openings(job: Job) -> None:
     """Record the eval questions that will be asked; a run with no unanswered pairs records none."""
     experiment = job.experiment
-    if experiment.split != "eval" or job.request.settled:  # a shard's are its run's
+    if experiment.split != "eval" or job.request.settled:  # the whole run records these
         return
     answered = evaluate.answered_pairs(job.request.log_dir)
     for name in experiment.suite_versions:
@@ -250,15 +250,15 @@ class Diagnosis:
 
     what: str  # the pool or run that was checked
     problems: tuple[str, ...]
-    """A sentence each, with the fix: `podium run` would refuse any of them."""
+    """Reasons for which `podium run` would refuse, each a sentence with its fix."""
     facts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # remarks that refuse nothing
+    notes: tuple[str, ...] = ()  # remarks; a run is not refused for them
 
 
 def examine(
     pool: str, box: str | None, catalogue: Catalogue, max_usd: Decimal | None = None
 ) -> Diagnosis:
-    """Return what a pool lacks for any run; UserError if it cannot be read."""
+    """Return the problems of a pool for any run; UserError if the pool cannot be read."""
     spec = read_pool(pool)
     book = spec.book()
     reasons = preflight.package_problems()
@@ -273,13 +273,13 @@ def examine(
 
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
-    """Return all problems of a run, by its own checks, and remarks on it."""
+    """Return all problems of a run, found by the run's own checks, and remarks on it."""
     reader = RequestReader(request, catalogue, controls)
     reasons = preflight.package_problems()
     with ExitStack() as stack:
         try:
             reasons.extend(reader.all_reasons(stack))
-        except UserError as error:  # a reason after which reading cannot continue
+        except UserError as error:  # the checks after it cannot be made
             reasons.append(str(error))
     problems = tuple(dict.fromkeys(reasons))
     if not hasattr(reader, "job"):
@@ -295,17 +295,17 @@ def _pool_words(spec: PoolSpec) -> str:
 
 def _facts(job: Job) -> Iterator[str]:
     for suite in job.suites:
-        with suppress(UserError):  # it is among the problems
+        with suppress(UserError):  # this error is among the problems
             count, epochs = len(job.questions(suite)), job.experiment.epochs[suite.name]
             asks = f"{pluralise(count, 'question')}, {pluralise(epochs, 'time')} each"
             yield f"{suite.name}, version {suite.version} ({job.experiment.split}): {asks}."
     if job.systems:
         yield f"Systems: {', '.join(job.systems)}."
     if any(entries.is_chosen(job, name) or lessons.must_learn(job, name) for name in job.systems):
-        with suppress(UserError):  # it is among the problems
+        with suppress(UserError):  # this error is among the problems
             yield from filter(None, [learning_text(job)])
     if job.systems and job.spec.tokens_per_second:
-        with suppress(UserError):  # listed among the problems
+        with suppress(UserError):  # this error is among the problems
             yield from filter(None, [duration_text(estimate(job))])
 
 

@@ -71,7 +71,7 @@ UNNAMED = (
 
 
 def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
-    """Return a sentence on suites that do not have a prompt; empty if all do."""
+    """Return a sentence on suites that lack the requested prompt; empty if all have it."""
     candidates = suites if prompt else ()
     names = [s.name for s in candidates if prompt_of(with_prompt(s, prompt or OFFICIAL)) != prompt]
     note = f"No {prompt} prompt is known for {', '.join(names)}. The {OFFICIAL} one is used."
@@ -79,7 +79,7 @@ def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
 
 
 def refuse_heard(request: RunRequest, catalogue: Catalogue) -> None:
-    """Raise UserError if a hook receives logs and a requested suite must not be published."""
+    """Raise UserError if an Inspect hook receives logs and a requested suite is unpublishable."""
     suites = catalogue.suites
     refuse_listeners(suites[name] for name in request.suites if name in suites)
 
@@ -88,8 +88,8 @@ def refuse_heard(request: RunRequest, catalogue: Catalogue) -> None:
 class RequestReader:
     """Reads a request, once, and yields every reason to refuse it; writes nothing.
 
-    A run stops at the first reason; `doctor` lists all, without the refused parts. Notes, estimate
-    and run use the same job.
+    `podium run` stops at the first reason. `doctor` drops refused suites and systems, and lists all
+    reasons. Notes, estimate and run use the same job.
     """
 
     request: RunRequest
@@ -100,13 +100,13 @@ class RequestReader:
     _is_read: bool = False
 
     def read(self) -> Job:
-        """Return the job; UserError for any reason other than keys, prices and boxes."""
+        """Return the job; UserError for any reason other than keys, prices and sandboxes."""
         for reason in () if self._is_read else self.reasons():
             raise UserError(reason)
         return self.job
 
     def reasons(self, ready: bool = False) -> Iterator[str]:
-        """Yield why the request is refused; if `ready`, missing keys and prices are included."""
+        """Yield why the request is refused; if `ready`, also missing keys and prices."""
         spec = read_pool(self.request.pool)
         spec = in_batches(spec) if self.request.batch else spec
         yield from batching.why_unbatched(spec)
@@ -135,7 +135,7 @@ class RequestReader:
         self._is_read = True
 
     def all_reasons(self, stack: ExitStack) -> Iterator[str]:
-        """Yield why the run cannot begin; its sandbox stays open until the stack is closed."""
+        """Yield why the run cannot start; its sandbox stays open until `stack` is closed."""
         refusals = [*reasons_of(refuse_heard, self.request, self.catalogue)]
         yield from refusals  # before questions are read or a provider is set up
         yield from missing_needs(self.job) if self._is_read else self.reasons(ready=True)
@@ -173,7 +173,7 @@ class RequestReader:
     def _experiment(
         self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Suites
     ) -> Experiment:
-        """Return the experiment: from the request, else as stored, else the defaults."""
+        """Return the experiment: each setting from the request, else as stored, else a default."""
         request = self.request
 
         def settled(name: str, usual: Any) -> Any:
@@ -213,7 +213,7 @@ class RequestReader:
         )
 
     def _unusable_systems(self) -> Iterator[str]:
-        """Yield why systems cannot run; the job keeps the others."""
+        """Yield why some systems cannot run; the job keeps the other systems."""
         job, left_out = self.job, list[str]()
         names = self.request.systems
         if self.request.settled:
@@ -249,7 +249,7 @@ class RequestReader:
         self.job = replace(job, systems=fitting, left_out=left_out, experiment=experiment)
 
     def _headline(self, fitting: Sequence[str]) -> str:
-        """Return the headline system; a stored run keeps the one it has."""
+        """Return the system whose comparison heads the tables; a stored run keeps its own."""
         if self.request.headline:
             return self.request.headline
         stored = self.job.stored
@@ -299,7 +299,7 @@ def _changed_pool(job: Job) -> Iterator[str]:
 
 
 def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
-    """Return names with groups expanded, and those left out; UserError if no member fits."""
+    """Return systems, groups expanded, and reasons for those left out; UserError if none fits."""
     names, cards = job.request.systems, preflight.ours(job.catalogue)
     judged = any(judged_among(suite, job.questions(suite)) for suite in job.suites)
     late = {name for name, card in cards.items() if "match" in card.needs}
@@ -332,7 +332,7 @@ def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _unfit(name: str, job: Job, systems: Sequence[str], judged: bool) -> str | None:
-    """Return why a member of a group cannot run with `systems`, with a judge, or at all."""
+    """Return why a member of a group cannot run; `judged`: a model grades some questions."""
     if name == SINGLE:
         return None
     if "match" in job.catalogue.card(name).needs:
@@ -373,7 +373,7 @@ def missing_needs(job: Job) -> Iterator[str]:
 
 
 def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
-    """Raise UserError if a control's match target is neither requested nor stored."""
+    """Raise UserError if this run lacks the system whose cost a control must match."""
     match = job.request.match
     late = [name for name in job.systems if "match" in job.catalogue.card(name).needs]
     if late and match and manifest_key(match) not in job.catalogue.systems:
@@ -389,7 +389,7 @@ def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
 
 
 def _unasked_suites(job: Job) -> Iterator[str]:
-    """Yield what is wrong with limits of single suites."""
+    """Yield errors in `--suite-limit`: a suite that is not asked, or a number below 1."""
     for suite, number in job.request.suite_limits.items():
         if suite not in job.experiment.suite_versions:
             known = ", ".join(job.experiment.suite_versions)

@@ -27,7 +27,7 @@ def chosen_options(system: str, options: OptionsBySystem, catalogue: Catalogue) 
 
 
 def _names(system: str) -> tuple[str, str, str]:
-    """Return the names by which `-S NAME.option` may mean a system, the most exact one first."""
+    """Return the names under which `-S NAME.option` may set a system's option, most exact first."""
     return system, split_k(system)[0], system.partition(":")[0]
 
 
@@ -36,9 +36,9 @@ def _checked(system: str, option: Parameter, value: Any) -> Any:
     kind = option.annotation
     try:
         adapter = TypeAdapter[Any](Any if isinstance(kind, str) or kind is option.empty else kind)
-    except PydanticUserError:  # a type of the system's own, which its solver checks
+    except PydanticUserError:  # a type that pydantic does not know: the solver checks it
         return value
-    try:  # numbers of a comma list are still text
+    try:  # the numbers of a list with commas are still text
         return adapter.validate_python(value, strict=not isinstance(value, list))
     except ValidationError:
         text = f"-S {option.name}={value!r} has the wrong type for {system}. Give a value of type"
@@ -46,7 +46,7 @@ def _checked(system: str, option: Parameter, value: Any) -> Any:
 
 
 def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
-    """Return the arguments that a system's name sets: its number, or those of its `@` name."""
+    """Return the solver arguments in a system's name: K of `NAME@K`, or those of its variant."""
     k = split_k(system)[1]
     if card.takes_name:
         return card.methods.arguments(k)
@@ -73,7 +73,7 @@ def why_options_refused(
 
 
 def _unknown(name: str, systems: Sequence[str], catalogue: Catalogue) -> str:
-    """Return why none of the systems has an option."""
+    """Return why none of the systems of a run has an option."""
     cards = [catalogue.card(system) for system in systems]
     if name in SET_BY_RUN:
         return f"{SET_BY_RUN[name]} sets it for all systems. Leave it out."

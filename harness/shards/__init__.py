@@ -1,1 +1,1 @@
-"""Runs beyond one process: cut into shards, each an ordinary run directory."""
+"""Runs in several processes: divided into shards, each an ordinary run directory."""

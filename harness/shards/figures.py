@@ -1,7 +1,7 @@
-"""Figures of shards' logs: kept beside each shard's manifest, and joined as one run of a system.
+"""Results of shards' logs: a file beside each shard's manifest; results are joined per system.
 
-A file of figures is bound to the manifest's bytes, thus to its root, and to the sizes of the files
-that it covers; if one differs, or with `--deep`, the logs are read. Nothing is rounded.
+The file is valid for the manifest's bytes, thus for its root, and for the sizes of the logs that it
+covers; if one differs, or with `--deep`, the logs are read. Nothing is rounded.
 """
 
 import json
@@ -46,7 +46,7 @@ REPEATED = (
 
 @dataclass(frozen=True, slots=True)
 class ShardSums:
-    """A system run of a shard without its attempts."""
+    """A shard's run of one system, without its answers."""
 
     facts: RunFacts
     logs: tuple[str, ...]
@@ -58,7 +58,7 @@ class ShardSums:
 
 @dataclass(frozen=True, slots=True)
 class ShardFigures:
-    """The metadata of a file of figures."""
+    """The metadata of a file with a shard's results."""
 
     root: str
     manifest: str
@@ -73,7 +73,7 @@ _SUMS = TypeAdapter(ShardFigures)
 
 
 def write_figures(folder: Path, runs: Sequence[SystemRun]) -> None:
-    """Write the figures of a shard's logs, bound to its current manifest."""
+    """Write the results of a shard's logs, valid with the shard's current manifest."""
     manifest = read_manifest(folder / FILE)
     sums = tuple(
         ShardSums(run.facts, run.logs, run.asked, run.epochs, tuple(run.spend.items()), paid)
@@ -102,7 +102,7 @@ def _columns(rows: Sequence[tuple[int, QuestionResult]]) -> dict[str, list[Any]]
 
 
 def read_figures_of(folder: Path, logs: Iterable[Path]) -> tuple[SystemRun, ...] | None:
-    """Return the system runs of a shard; None if its figures are not those of these logs."""
+    """Return the system runs of a shard; None if its file is missing or not of these logs."""
     path = folder / FIGURES
     try:
         file: Any = import_module("pyarrow.parquet").ParquetFile(path)
@@ -111,7 +111,7 @@ def read_figures_of(folder: Path, logs: Iterable[Path]) -> tuple[SystemRun, ...]
             return None
         return _runs(folder, sums, file.read())
     except (OSError, KeyError, TypeError, ValueError, ValidationError):
-        return None  # missing, truncated, or of another version: the logs have all of it
+        return None  # missing, truncated, or of another version: read the logs
 
 
 def _bound(folder: Path, sums: ShardFigures, logs: set[str]) -> bool:
@@ -150,7 +150,7 @@ def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]
 
 
 def joined(runs: Sequence[SystemRun], plan: ShardPlan | None = None) -> SystemRun:
-    """Return one system's runs in shards as one; `plan` has the number of pairs it asks."""
+    """Join one system's runs in shards into one; `plan` has the number of pairs that it asks."""
     base = runs[0]
     spend: dict[CallKind, CallSum] = {}
     for kind, amount in (pair for run in runs for pair in run.spend.items()):
@@ -174,7 +174,7 @@ def _age(path: Path) -> tuple[str, Path]:
 
 
 def _paid(bills: Sequence[Mapping[Scope, Paid] | None]) -> dict[Scope, Paid] | None:
-    """Add up what was paid; None, so that the logs are read, if one shard does not know."""
+    """Add up the dollars by scope; None if a shard's are unknown, so that the logs are read."""
     totals: dict[Scope, Paid] = {}
     for bill in bills:
         if bill is None:

@@ -18,11 +18,11 @@ class Launcher(Protocol):
     """Starts processes of shards; each continues where its directory's last one ended."""
 
     def launch(self, folder: Path) -> None:
-        """Start a shard as soon as there is room."""
+        """Start a shard's process as soon as the maximum number of processes allows."""
         ...
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return the shards that ended since the last call, by exit status; None: it was lost."""
+        """Return shard -> exit status for those ended since the last call; None: it was lost."""
         ...
 
     def close(self) -> None:
@@ -31,10 +31,10 @@ class Launcher(Protocol):
 
 
 class LocalLauncher:
-    """Processes of this machine, each in its own session, that end when this one ends."""
+    """Runs shards as processes of this machine, each in its own session; they end with this one."""
 
     def __init__(self, limit: int) -> None:
-        """Take the maximum number of processes at once."""
+        """Take the maximum number of parallel processes."""
         self._most = limit
         self._waiting = deque[Path]()
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
@@ -45,7 +45,7 @@ class LocalLauncher:
         self._fill()
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return the shards that ended since the last call, by exit status."""
+        """Return shard -> exit status for those that ended since the last call."""
         statuses = {folder: process.poll() for folder, process in self._running.items()}
         over = {folder: status for folder, status in statuses.items() if status is not None}
         for folder in over:
@@ -78,7 +78,7 @@ class LocalLauncher:
 
 
 def end_with_input() -> None:
-    """Interrupt this process, as Ctrl-C does, when its standard input ends: with its launcher."""
+    """Interrupt this process, as Ctrl-C does, when its launcher ends, which closes its stdin."""
     signal(SIGINT, default_int_handler)  # a shell's background jobs ignore SIGINT
     pthread_sigmask(SIG_UNBLOCK, {SIGINT})  # children of a Ray actor start with it blocked
 

@@ -1,8 +1,8 @@
 """Budget leases: grants shards a part of `--max-usd`, each logged before it takes effect.
 
 The sum of all grants, and of the spending of ended shards, never exceeds the limit. A lost shard
-keeps its grant until it opens again with the spending in its journals. Turns for calls of a
-provider are shared, too (`--rpm`); they are not logged.
+keeps its grant until it reopens and reports the spending in its journals. Start times (turns) for
+the calls of a provider are assigned, too (`--rpm`); they are not logged.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ TTL_S = 15.0
 """How long a lease lasts without renewal, in seconds: then a shard stops calling, and its next
 process on another machine may begin."""
 TURNS_S = 2.0
-"""How far ahead turns are assigned, in seconds; a new server waits that long after a crash."""
+"""Seconds ahead for which calls get start times; a new server waits that long after a crash."""
 ZERO, MICRO = Decimal(0), Decimal("0.000001")
 
 
@@ -38,7 +38,7 @@ class Held(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits of all shards of a run together; None and missing providers have no limit."""
+    """Limits of all shards of a run together; None, or a provider not in `rpm`: no limit."""
 
     usd: Decimal | None = None
     rpm: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -54,14 +54,14 @@ class ShardLease:
     closed: bool = True
     seen: float = 0.0
     hungry: bool = False
-    """Whether it has nothing in flight and its next call costs more than the rest of its grant."""
+    """Whether the shard is idle because its next call costs more than the rest of its grant."""
     machine: str = ""
     """The machine of the process that has the lease."""
 
 
 @dataclass(slots=True)
 class LeaseBook:
-    """The leases of a run; safe for one thread."""
+    """The leases of a run, for use in one thread."""
 
     journal: Journal
     limits: RunLimits
@@ -71,7 +71,7 @@ class LeaseBook:
 
     @property
     def assigned(self) -> Decimal:
-        """The grants of running shards, and the spending of ended ones."""
+        """Dollars: the grants of running shards plus the spending of ended ones."""
         return sum((lease.granted for lease in self.shards.values()), ZERO)
 
     @property
@@ -80,7 +80,7 @@ class LeaseBook:
         return any(lease.hungry for lease in self._live())
 
     def open(self, shard: str, spent: Decimal, machine: str = "") -> ShardLease:
-        """Begin a shard's next generation; its grant becomes what the shard has spent so far."""
+        """Open a lease for a shard's new process; the grant becomes the shard's spending so far."""
         old = self.shards.get(shard, ShardLease())
         if not old.closed and old.machine != machine and self.clock() - old.seen < TTL_S:
             raise Held(shard)
@@ -107,12 +107,12 @@ class LeaseBook:
         return "granted"
 
     def reserve(self, shard: str, generation: int, provider: str, calls: int) -> list[float]:
-        """Return the delays in seconds after which calls may begin, for those that begin soon."""
+        """Return delays in seconds after which calls may begin; none for calls beyond `TURNS_S`."""
         self._of(shard, generation)
         return self.turns.reserve(provider, calls, TURNS_S)
 
     def beat(self, shard: str, generation: int, keeps: Decimal | None = None) -> ShardLease:
-        """Renew a lease; reduce its grant to `keeps` if that is less."""
+        """Renew a lease; reduce its grant to `keeps` dollars if that is less."""
         lease = self._of(shard, generation)
         if keeps is not None and keeps < lease.granted:
             lease.granted = keeps
@@ -120,7 +120,7 @@ class LeaseBook:
         return lease
 
     def close(self, shard: str, generation: int, spent: Decimal) -> None:
-        """End a shard's generation: its unspent dollars become available."""
+        """End a lease; the shard's unspent dollars become available."""
         lease = self._of(shard, generation)
         lease.granted, lease.closed = spent, True
         self._write("close", shard, lease)
@@ -151,7 +151,7 @@ def open_book(log_dir: Path, limits: RunLimits) -> LeaseBook:
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     fcntl.flock(handle, fcntl.LOCK_EX)  # waits for an earlier server, whose launcher was killed
     size = path.read_bytes().rfind(b"\n") + 1
-    os.ftruncate(handle, size)  # an incomplete line was never answered
+    os.ftruncate(handle, size)  # the request of an incomplete line got no reply
     chain = read_chain(path)
     for fault in chain.faults:
         os.close(handle)
@@ -165,7 +165,7 @@ def open_book(log_dir: Path, limits: RunLimits) -> LeaseBook:
         if line["kind"] in KINDS:
             prior = book.shards.get(line["shard"])
             book.shards[line["shard"]] = lease_of(line, prior, book.clock())
-    if size:  # an earlier server may have assigned turns that are still ahead
+    if size:  # an earlier server may have assigned future start times
         for provider, rpm in limits.rpm.items():
             book.turns.next[provider] = book.turns.clock() + TURNS_S + MINUTE_S / rpm
     usd = None if limits.usd is None else f"{limits.usd:f}"
@@ -179,7 +179,7 @@ def _lines(log_dir: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_limited(log_dir: Path) -> bool:
-    """Return whether the last command that cut the run set a limit."""
+    """Return whether the last command that divided the run into shards set a limit."""
     limits = [line for line in _lines(log_dir) if line.get("kind") == LIMIT]
     return bool(limits and (limits[-1].get("usd") is not None or limits[-1].get("rpm")))
 

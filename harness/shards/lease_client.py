@@ -1,4 +1,4 @@
-"""A shard's side of its lease: its dollars, its turns, and renewal."""
+"""A shard's side of its lease: requests for dollars and start times, and renewal."""
 
 import os
 import signal
@@ -27,11 +27,11 @@ from podium.harness.shards.plan import parent_of, shard_dir
 from podium.harness.text import say
 
 PATIENCE_S = 60.0
-"""Maximum seconds without a lease server, after it was killed."""
+"""Maximum seconds to wait for a new lease server after the old one was killed."""
 PAUSE_S = 0.3
 LOOK_S = 0.05
 KERNEL = Path("/proc/sys/kernel/random/boot_id")
-"""Identifies a machine: on the same one, a free file lock means that no process holds it."""
+"""Id of a machine's boot: on the same machine, a free file lock proves that no process runs."""
 
 
 class LeaseLost(Exception):
@@ -60,7 +60,7 @@ class HeldLease:
     _keeps: Decimal | None = None
     _over: Event = field(default_factory=Event)
     _holds_until: float = 0.0
-    _limited: frozenset[str] = frozenset()  # providers whose calls need turns
+    _limited: frozenset[str] = frozenset()  # providers whose calls need a start time
     _turns: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque[float]))
     _waiting: Counter[str] = field(default_factory=Counter[str])
     _asking: set[str] = field(default_factory=set[str])
@@ -80,7 +80,7 @@ class HeldLease:
         return reply == "granted" or (reply == "wait" and idle)
 
     async def turn(self, who: str) -> None:
-        """Wait until a call of a provider may begin, under a valid lease."""
+        """Wait until a call to a provider may begin by its rate limit; the lease must be valid."""
         while time.monotonic() > self._holds_until:
             if self.lost or self._over.is_set():
                 raise self._ended()
@@ -102,7 +102,7 @@ class HeldLease:
         return turns.popleft() if turns else None
 
     async def _ask_for_turns(self, provider: str) -> None:
-        """Request turns once for all waiting calls."""
+        """Request start times for all waiting calls in one request."""
         if provider in self._asking:
             await anyio.sleep(LOOK_S)
             return
@@ -124,7 +124,7 @@ class HeldLease:
             return len(waits)
 
     def keep(self, usd: Decimal) -> None:
-        """Return dollars above `usd` if other shards wait for them."""
+        """Give back granted dollars above `usd` if other shards wait for them."""
         if not (self.short and self.granted and usd < self.granted) or not self._lock.acquire(
             blocking=False
         ):
@@ -140,11 +140,11 @@ class HeldLease:
             self._ask("open", spent=spent, machine=this_machine())
 
     def close(self, spent: Decimal, *, at_once: bool = False) -> None:
-        """End the lease and release unspent dollars, as soon as the server can be reached."""
+        """End the lease and release unspent dollars; `at_once`: do not wait for a lost server."""
         self._over.set()
         if at_once:
             self.patience_s = PAUSE_S
-        with self._lock, suppress(LeaseLost):  # the next command ends it (`settle`)
+        with self._lock, suppress(LeaseLost):  # else the next command ends it (`settle`)
             if not self.lost:
                 self._ask("close", spent=spent)
 
@@ -173,7 +173,7 @@ class HeldLease:
             return self._ask("extend", most=total, idle=idle)["how"]
 
     def _ask(self, path: str, **args: Any) -> dict[str, Any]:
-        """Return an answer; if the server is gone, retry until its successor answers."""
+        """Send a request and return its reply; if the server is gone, retry until another runs."""
         if self.lost:
             raise LeaseLost
         started = time.monotonic()

@@ -56,7 +56,7 @@ class LeaseRequest(BaseModel):
 
 
 def lease_app(book: LeaseBook) -> Starlette:
-    """Return the application that grants from a book."""
+    """Return the web application that grants leases from `book`."""
 
     def opened(request: LeaseRequest) -> dict[str, Any]:
         return _said(book, book.open(request.shard, request.spent, request.machine))
@@ -106,8 +106,8 @@ def _said(book: LeaseBook, lease: ShardLease) -> dict[str, Any]:
 
 
 def main(log_dir: Path, host: str, command: str, limits: RunLimits) -> None:
-    """Serve this machine, or all that can resolve its name, until a signal or another command."""
-    # Started first: if the launcher was killed, waiting for the journal's lock could take long.
+    """Serve leases to this machine, or to all hosts, until a signal or a new command ends it."""
+    # This thread starts first: the lock of the journal may be held for long after a launcher died.
     Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limits)
     with bound_socket(host, 0) as sock:
@@ -162,7 +162,7 @@ class LeaseKeeper(Protocol):
         ...
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         ...
 
 

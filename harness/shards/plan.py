@@ -1,4 +1,4 @@
-"""The plan of a run that is cut into shards: `LOG_DIR/shards.json`, and the shards' directories.
+"""The plan of a run that is divided into shards: `LOG_DIR/shards.json`, and shards' directories.
 
 A shard is an ordinary run directory, `LOG_DIR/shards/0007`, that asks some questions of some
 entries, each question with all its epochs. Every planned query is in exactly one shard.
@@ -18,7 +18,7 @@ from podium.harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
 FIGURES = "figures.parquet"
-"""Beside a shard's manifest: the figures of its logs, so that they need not be read again."""
+"""File beside a shard's manifest with the results of its logs, which then need not be read."""
 ENDED = "outcome.json"
 MOST_QUERIES = 2000
 """Maximum queries of a shard, unless a single question has more."""
@@ -36,10 +36,10 @@ class ShardPart:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The questions of one ordinary run directory."""
+    """The questions that one process asks, in a run directory of its own."""
 
     name: str  # of its folder: `0007`
-    wave: int  # 1; 2 for entries that are chosen by the results of others
+    wave: int  # 2 for entries that depend on results of wave 1
     parts: tuple[ShardPart, ...]
 
 
@@ -48,7 +48,7 @@ class ShardPlan:
     """All shards of a run, and the parts of the request that each of them needs."""
 
     request: Mapping[str, Any]
-    """Fields of `RunRequest` that no experiment stores: the pool file's path, the box, ..."""
+    """Fields of `RunRequest` that no experiment stores: the pool file's path, the sandbox, ..."""
     questions: Mapping[str, tuple[str, ...]]
     """Suite -> the ids of its questions, in the order of the run."""
     shards: tuple[Shard, ...] = ()
@@ -62,7 +62,7 @@ class ShardPlan:
         return self.questions[span.suite][span.first : span.last]
 
     def planned(self, entry: str) -> int:
-        """Return the number of an entry's questions, counted from the first, that are in shards."""
+        """Return how many of an entry's questions, from the first one, are already in shards."""
         spans = (span for shard in self.shards for span in shard.parts if span.entry == entry)
         return max((span.last for span in spans), default=0)
 
@@ -103,7 +103,7 @@ def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 
 def cut_by_question(
     rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1
 ) -> list[Shard]:
-    """Return shards as `cut` does, each with all the entries of its questions: they share draws."""
+    """Return shards as `cut`, each with all entries of its questions: these share replies."""
     together: dict[str, list[PlannedRow]] = {}
     for row in rows:
         together.setdefault(f"{row.suite} {row.first} {row.last}", []).append(row)
@@ -140,7 +140,7 @@ def _parts(
 
 
 def _bounded(spans: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator[list[ShardPart]]:
-    """Yield the parts of a piece, split if it has too many queries."""
+    """Yield the parts of one shard, split into several if it exceeds `MOST_QUERIES`."""
     epochs = {row.entry: row.epochs for row in rows}
     piece, room = list[ShardPart](), MOST_QUERIES
     for span in spans:

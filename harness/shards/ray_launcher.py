@@ -61,7 +61,7 @@ class RayLauncher:
     """Tasks of a cluster whose nodes all see the run's directory; Ray's own retries are off."""
 
     def __init__(self, ray: Any) -> None:
-        """Take the cluster."""
+        """Take Ray, connected to a cluster."""
         self._ray, self._address = ray, ray.get_runtime_context().gcs_address
         self._ask: Any = ray.remote(num_cpus=1, max_retries=0)(_remote())
         self._running: dict[Any, Path] = {}
@@ -73,7 +73,7 @@ class RayLauncher:
         self._running[self._ask.remote(command, f"{folder.absolute()}.log")] = folder
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return the shards that ended since the last call; None: it was lost with its node."""
+        """Return the shards that ended since the last call; status None: lost with its node."""
         self._look()
         tasks = [*self._running]
         over: list[Any] = []
@@ -122,7 +122,7 @@ class RayLeaseServer:
     """A detached actor that runs the lease server; if it is lost, it restarts on any node."""
 
     def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
-        """Take the cluster, the run's directory, and the server's arguments after `python`."""
+        """Take connected Ray, the run's directory, and the server's arguments after `python`."""
         self._ray, self._words = ray, [*words]
         self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
         self._actor: Any = None
@@ -163,7 +163,7 @@ def _answers(address: str) -> bool:
 
 
 def _remote() -> Callable[[Sequence[str], str], int]:
-    """Return the function for a node; as a nested function it is sent by value, not by name."""
+    """Return the function that runs a shard on a node; nested, so that Ray sends its code."""
 
     def ask(words: Sequence[str], log: str) -> int:
         import subprocess
@@ -187,7 +187,7 @@ def _remote() -> Callable[[Sequence[str], str], int]:
 
 
 def _keeper() -> type:
-    """Return the class of the actor."""
+    """Return the class of the actor that runs the lease server."""
 
     class Keeper:
         def hold(self, words: Sequence[str], every: str) -> None:

@@ -1,4 +1,4 @@
-"""A run that is cut into shards, from request to outcome: read it from top to bottom."""
+"""A run that is divided into shards, from request to outcome: read it from top to bottom."""
 
 import shutil
 import time
@@ -70,9 +70,9 @@ from podium.harness.text import pluralise
 LauncherName = Literal["local", "slurm", "ray"]
 TICK_S = 0.2
 JOBS = f"{FOLDER}/jobs"
-"""Scripts and logs of SLURM's jobs; submitit's."""
+"""Folder for the scripts and logs of SLURM's jobs; submitit writes them."""
 MOST_LOSSES = 3
-"""Losses in a row, without a new answer, after which a shard fails."""
+"""Lost processes in a row, without a new answer, after which a shard fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def own_parts(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _taught(job: Job) -> Job:
-    """Choose, learn and plan; those calls are billed in the run's own directory."""
+    """Choose workers, train, make plans: calls of the run's own directory, not of a shard."""
     request, assigned_usd = job.request, assigned(job.request.log_dir)
     if request.max_usd is not None and assigned_usd:
         job = replace(job, request=replace(request, max_usd=request.max_usd - assigned_usd))
@@ -197,12 +197,12 @@ def _taught(job: Job) -> Job:
 
 
 def _processes(sharding: Sharding) -> int:
-    """Return the number of processes on this machine."""
+    """Return the number of processes to run on this machine."""
     return min(sharding.shards, cores()) if sharding.launcher == "local" else 1
 
 
 def _place(sharding: Sharding, log_dir: Path, stack: ExitStack) -> "Place":
-    """Return what runs the lease server, and what then starts shards."""
+    """Return functions that make the lease server's keeper and the launcher of shards."""
     if sharding.launcher == "ray":
         ray = stack.enter_context(ray_cluster(sharding.address))
         return partial(RayLeaseServer, ray, log_dir), partial(RayLauncher, ray)
@@ -292,7 +292,7 @@ Processes = tuple[Launcher, LeaseKeeper]
 
 
 def _left(job: Job) -> Decimal | None:
-    """Return the dollars for shards: --max-usd less the cost of learning; None: no limit."""
+    """Return the dollars for shards: --max-usd less the cost of training; None: no limit."""
     limit = job.request.max_usd
     return None if limit is None else max(limit - job.meter().gone, Decimal(0))
 
