@@ -72,7 +72,7 @@ def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = Fa
 
 
 def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Split:
-    """Return a split that evaluates a share of the questions (rounded up), random or latest ones."""
+    """Return a split that evaluates a share of the questions (rounded up), random or latest."""
     try:
         share = float(text)
     except ValueError:
