@@ -212,10 +212,7 @@ class CascadeExplorer:
 
 
 def _weights(features: Floats, right: Floats) -> Floats:
-    """Fit a logistic scorer per worker: weights (workers, FEATURES).
-
-    `features` is (questions, workers, FEATURES), `right` the grades (questions, workers).
-    """
+    """Fit a logistic scorer per worker to its (questions,) grades: weights (workers, FEATURES)."""
     ridge = np.ones(FEATURES)
     workers = range(right.shape[1])
     return np.array([ridge_logistic(features[:, w], right[:, w], ridge) for w in workers])

@@ -192,8 +192,7 @@ SEVERAL = (
     "and depends on the seed: read the hindsight row too, and try other seeds."
 )
 STEPS = 25
-"""Number of values of willingness to pay in a sweep, from a tenth of the cheapest worker's dollars
-per query to a thousand times the dearest's."""
+"""Number of willingness values in a sweep: cheapest worker's dollars / 10 to dearest's * 1000."""
 
 
 Asked = tuple[str, float | None]  # a system, and its willingness to pay; None: price is ignored

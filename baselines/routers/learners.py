@@ -389,10 +389,7 @@ def worker_slope(
 
 
 def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
-    """Return the gradient by cosines `near` (questions, questions) of the cluster loss.
-
-    The loss ranks a question of the same cluster above `negatives` questions of others.
-    """
+    """Return the gradient by cosines `near` of: rank same-cluster above other questions."""
     same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
     rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)
