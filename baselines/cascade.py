@@ -172,7 +172,7 @@ def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class CascadeExplorer:
-    """Training plan: ask and score every worker on as many questions as the budget allows."""
+    """Training procedure: ask and score every worker on as many questions as the budget allows."""
 
     name: str
     scoring: Scoring

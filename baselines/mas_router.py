@@ -157,7 +157,7 @@ def mas_router_system(learned: Artifact, seed: int = 0) -> System:
 
 
 class MasExplorer:
-    """Training plan: one random design per train question and epoch, within the budget."""
+    """Training procedure: one random design per train question and epoch, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the only round: train questions, or epochs of all, that the budget pays for."""

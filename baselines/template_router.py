@@ -163,7 +163,7 @@ def _clusters_in(budget: TrainingBudget) -> QuestionClusters:
 
 
 class TemplateExplorer:
-    """Training plan: try templates on train questions, learn the best template per cluster."""
+    """Training procedure: try templates on train questions, learn the best template per cluster."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the next round of tries, within its share of the budget; None after the last."""

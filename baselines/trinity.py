@@ -217,7 +217,7 @@ def first_question(generation: int, questions: int, available: int) -> int:
 
 
 class TrinityExplorer:
-    """Training plan: as many generations as the budget allows, each on other questions."""
+    """Training procedure: as many generations as the budget allows, each on other questions."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the next generation's tries; None if the budget might not cover all turns."""

@@ -295,7 +295,7 @@ def smoothie_system(learned: Artifact | None = None) -> System:
 
 
 class SmoothieExplorer:
-    """Training plan: ask every worker as many train questions as the budget pays for."""
+    """Training procedure: ask every worker as many train questions as the budget pays for."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the only round of training calls; None once it is done."""

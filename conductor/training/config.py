@@ -221,9 +221,9 @@ class WarmStart(ConfigSection):
 
 
 class RecursionPart(ConfigSection):
-    """Training on later rounds: rows that show a first plan's answer and ask again (rounds.py)."""
+    """Later rounds: rows that show the answer of a warm-started model's first plan (rounds.py)."""
 
-    share: float = Field(default=0.5, gt=0, lt=1)  # share of all rows; first plans are the warm start's
+    share: float = Field(default=0.5, gt=0, lt=1)  # share of rows that are later rounds
     discount: float = Field(default=DISCOUNT, gt=0, le=1)  # factor of first rounds' rewards
 
 
