@@ -67,7 +67,7 @@ def _step(trial: Any, grades: Sequence[Grade]) -> Step:
 
 
 async def _graded(session: Session, start: int) -> list[Grade]:
-    """Return grades of the replies from index `start` on: public tests, or agreement with all."""
+    """Grade replies from index `start` on: by public tests, or by agreement with all replies."""
     texts = [reply.text for reply in session.replies]
     if is_tested(session):
         return await public_results(session, texts[start:])
@@ -76,7 +76,7 @@ async def _graded(session: Session, start: int) -> list[Grade]:
 
 
 def agreement(answers: Sequence[str | None], index: int) -> Grade:
-    """Return the share of the other answers that equal this one; 0 if it is unreadable.
+    """Return a grade: the share of other answers equal to answer `index`; 0 if it is None.
 
     >>> agreement(["7", "7", "8"], 0).value, agreement(["7"], 0).value, agreement([None], 0).value
     (0.5, 0.5, 0.0)

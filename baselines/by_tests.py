@@ -15,7 +15,7 @@ from podium.harness.system import Calls, System, SystemCard
 from podium.harness.workflow import Sampling, Step
 
 SAMPLES = 5
-TRIES, WARMEST = 5, 0.5  # the paper's most tries, and temperature of the last try; it starts at 0
+TRIES, WARMEST = 5, 0.5  # as in the paper: most tries, and the last try's temperature
 
 SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
 _PUBLIC = (

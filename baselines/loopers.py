@@ -123,7 +123,7 @@ class _Presets(_Unread):
     """Options of `fusion@PRESET`: the pool must have the preset's models."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the arguments of `fusion@PRESET`, whose judge is the preset's own."""
+        """Return the arguments of `fusion@PRESET`; `aggregator` None: the preset's own judge."""
         if x and x not in PRESETS:
             raise UserError(f"fusion has no preset {x!r}; it has {', '.join(PRESETS)}.")
         return {"preset": x, "aggregator": None} if x else {}
@@ -203,7 +203,7 @@ def fusion_system(
     panel: str | list[str] | None = None,
     aggregator: str | None = None,
 ) -> System:
-    """Return Fusion by `panel`, a `preset`'s models or all workers; `aggregator` judges, writes."""
+    """Return Fusion over `panel`, else `preset`, else all workers; `aggregator` judges, writes."""
     FUSION.methods.arguments(preset or "")  # raises for an unknown preset
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -396,7 +396,7 @@ def confidence_system(order: str | list[str] | None = None, threshold: float = T
     """Ask workers in `order`, else cheapest first, until one rates its own answer highly."""
     if not 0 <= threshold <= 1:
         raise UserError(f"A confidence's threshold must be between 0 and 1, not {threshold:g}.")
-    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once per pool
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if pool.workers not in orders:

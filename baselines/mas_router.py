@@ -103,7 +103,7 @@ def _joined(role: str, prompt: str) -> str:
 
 
 def describe_design(design: Design, workers: int) -> Floats:
-    """Return a design's features: mode, size, each worker's share of members, closing worker."""
+    """Return a design's features: mode, size, workers' shares of members, last step's worker."""
     modes, size = [float(design.mode == mode) for mode in MODES], len(design.members)
     shares, closing = np.zeros((2, workers))
     for worker, _ in design.members:
@@ -160,7 +160,7 @@ class MasExplorer:
     """Training procedure: one random design per train question and epoch, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round: train questions, or epochs of all, that the budget pays for."""
+        """Return the only round: as many questions, or whole epochs, as the budget pays for."""
         refuse_too_few(NAME, given, MOST_CALLS)
         if done:
             return None

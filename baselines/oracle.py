@@ -102,7 +102,7 @@ class PlanChoice:
 
     plan: Workflow
     estimate: float
-    """Mean grade over `draws` draws; for `expected`, of fresh draws that chose no plan."""
+    """Mean grade over `draws` seeds; if `how` is `expected`, seeds not used in the choice."""
     draws: int
     how: Literal["expected", "realised"] = "expected"
     """`realised`: chosen and measured on the same recorded replies, so an upper bound."""
@@ -257,7 +257,7 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
     choices = read_plans(path) if path.is_file() else {}
     plans = single_plans(spec.names) if spec.replayed else enumerate_plans(spec.names)
 
-    @cache  # every question's draws have the same seeds
+    @cache  # all questions use the same seeds
     def pool(seed: int) -> Pool:
         return Pool(models=pool_models(spec, seed), spec=spec)
 

@@ -35,7 +35,7 @@ from podium.harness.workflow import Step
 
 Role = Literal["thinker", "worker", "verifier"]
 ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
-TURNS = 5  # the paper's K
+TURNS = 5  # maximum number of turns: the paper's K
 
 THINK = (
     "You are the thinker of this turn. Do not state a final answer. Study the question and the "
@@ -166,8 +166,8 @@ def head_coordinator(weights: Floats, workers: Sequence[int]) -> Coordinator:
 
 NAME, WEIGHTS = "trinity", "weights"
 SIGMA = 1.0  # initial step size; any would do, as only the order of logits matters
-MOST_QUESTIONS = 16  # evaluations per candidate: the paper's m
-MOST_GENERATIONS = 60  # the paper's
+MOST_QUESTIONS = 16  # questions per candidate, at most: the paper's m
+MOST_GENERATIONS = 60  # as in the paper
 
 Fitness = Sequence[Sequence[float]]  # (generations, candidates): mean grades
 
@@ -286,7 +286,7 @@ register_learner(NAME, trinity_system)
 
 @register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
-    """Return a training system: epoch n runs candidate n of the generation after `fitness`."""
+    """Return a training system: epoch n runs candidate n; `fitness`: earlier generations' grades."""
 
     @cache
     def heads(workers: int) -> Floats:

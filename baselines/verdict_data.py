@@ -157,7 +157,7 @@ class LiveCodeBenchProblem(VerdictRow):
 
 
 class _Problems(RootModel[tuple[LiveCodeBenchProblem, ...]]):
-    """All problems of a release."""
+    """All problems of a LiveCodeBench release."""
 
 
 def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:

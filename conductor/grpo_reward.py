@@ -116,7 +116,7 @@ class Discounted:
 class PlanSettings:
     """How workflows are run in training: budget, format, limits, logs and cached replies."""
 
-    budget: Budget = field(default_factory=Budget)  # of a workflow; graded if it stops
+    budget: Budget = field(default_factory=Budget)  # per workflow; if exceeded, it is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
     """Limit in dollars of all workflows, earlier spending in `log_dir` included. A call that could
@@ -206,7 +206,7 @@ class FirstRound:
 
 
 class PlanAnswerer:
-    """The `Answerer` (harness/rewards) that runs workflows on a pool, priced by a price book."""
+    """Runs the plans of reward items on a pool; calls are priced by a price book."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
         """Prepare runs; UserError if the dollar limit is below one call, or cannot be enforced."""
@@ -374,7 +374,7 @@ class RewardConfig(BaseModel):
     timeout_s: float = Field(default=120.0, gt=0)  # for one plan, without waits for rate limits
     max_masked: float = Field(default=0.3, ge=0, le=1)
     deduplicate: bool = False  # run equal plans of one group once, not once each
-    resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
+    resample: int = Field(default=0, ge=0, le=8)  # most `Resampling` rounds per batch
     ahead: bool = True  # run complete plans while others are still generated
     time_scale: float = Field(default=0.0, ge=0)  # as `PlanSettings.time_scale`
 

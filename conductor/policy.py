@@ -36,7 +36,7 @@ class RoundLimits:
     further: int = 1  # rounds after the first; the paper trains with one
     max_calls: int | None = None  # worker calls; None: 2 * max_steps - 1, or max_steps in one round
     max_usd: Decimal | None = None
-    """Dollars as if nothing were cached, the conductor's calls included; checked at each round."""
+    """Limit in dollars, as if nothing were cached, with the conductor's calls; for all rounds."""
 
     def __post_init__(self) -> None:
         if self.further < 0 or (self.max_calls is not None and self.max_calls < 1):

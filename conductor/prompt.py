@@ -184,7 +184,7 @@ def shown_workers(
 def legible_workers(
     workers: Sequence[str], cards: Sequence[str], question_id: str, view: ShownWorkers
 ) -> tuple[str, ...]:
-    """Return workers cut to `reading.most`, known cards first; shuffled if any are alike to it."""
+    """Cut workers to `reading.most`, known cards first; shuffle if the conductor confuses any."""
     reading = view.reading or CardReading()
     limit, words = reading.most or len(workers), {first_word(card) for card in cards}
     apart = len(words) == len(cards) and all(map(reading.knows, cards))

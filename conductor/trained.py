@@ -243,7 +243,7 @@ class CheckpointMethods(SystemMethods):
         return solver_arguments(self._named(x))
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return the reason if the checkpoint does not fit a pool, as a predicate, else None."""
+        """Return the reason if the checkpoint does not fit a pool (text after its name) or None."""
         about = _read(self._named(x))
         if about.conducted(spec.names, [worker.card for worker in spec.workers]):
             return None

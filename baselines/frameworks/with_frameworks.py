@@ -87,7 +87,7 @@ async def answer_with_autogen(question: str, team: Team) -> str:
     from autogen_agentchat.teams import RoundRobinGroupChat
     from autogen_ext.models.openai import OpenAIChatCompletionClient
 
-    # AutoGen warns if a reply's model name differs from the requested one; the bridge's names do.
+    # AutoGen warns if a reply has another model name than requested, as Inspect's bridge gives.
     warnings.filterwarnings("ignore", message="Resolved model mismatch", category=UserWarning)
     agents = [
         AssistantAgent(

@@ -1,4 +1,4 @@
-"""A training's configuration: a TOML file, read into one class per table; errors in a sentence."""
+"""A training's configuration: a TOML file, read into one class per table; errors are sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -175,7 +175,7 @@ class PlanRecipe(ConfigSection):
     """What weights a step's worker. `cards`: words that the question's kind shares with a card;
     `kinds`: the kind alone; `sentences`: a step per sentence, by words of the sentence's kind."""
     kinds: int = Field(default=12, ge=1)  # number of kinds (clusters) of questions
-    trust: float = Field(default=0.6, ge=0, le=1)  # probability of the prior, not a uniform draw
+    trust: float = Field(default=0.6, ge=0, le=1)  # probability of a draw by `prior`, else uniform
     sharpness: float = Field(default=1.0, ge=1, le=64)  # exponent of the prior's weights
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card, so
@@ -241,7 +241,7 @@ class ValidationPart(ConfigSection):
 
     every: int = Field(default=10, ge=1)  # steps between two validations
     questions: int = Field(default=32, ge=1)  # first questions of each suite's validation split
-    patience: int | None = Field(default=None, ge=1)  # stop after n without a better one
+    patience: int | None = Field(default=None, ge=1)  # stop after n without improvement
     batch: int = Field(default=64, ge=1)  # plans generated in one batch
 
 
