@@ -286,7 +286,7 @@ register_learner(NAME, trinity_system)
 
 @register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
-    """Return a training system: epoch n runs candidate n; `fitness`: earlier generations' grades."""
+    """Return a training system: epoch n runs candidate n; `fitness`: earlier candidates' grades."""
 
     @cache
     def heads(workers: int) -> Floats:

@@ -54,7 +54,7 @@ class Completion:
 
 @dataclass(slots=True)
 class GuessTable:
-    """Guesses for speculative decoding: the token that last followed each context of `CONTEXT`."""
+    """Guesses for speculative decoding: the token that last followed each `CONTEXT` tokens."""
 
     follows: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
 

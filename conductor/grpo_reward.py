@@ -206,7 +206,7 @@ class FirstRound:
 
 
 class PlanAnswerer:
-    """Runs the plans of reward items on a pool; calls are priced by a price book."""
+    """The `answer` function of a `Reward`: runs plans on a pool, priced by a price book."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
         """Prepare runs; UserError if the dollar limit is below one call, or cannot be enforced."""
