@@ -172,8 +172,8 @@ class PlanRecipe(ConfigSection):
     """How the random plans of a warm start are drawn (training_rows.py)."""
 
     prior: Prior = "cards"
-    """What weights a step's worker. `cards`: words that the question's kind shares with a card;
-    `kinds`: the kind alone; `sentences`: a step per sentence, by words of the sentence's kind."""
+    """How a step's worker is weighted. `cards`: by words that the question's kind shares with cards;
+    `kinds`: one random favourite per kind; `sentences`: as `cards`, with one step per sentence."""
     kinds: int = Field(default=12, ge=1)  # number of kinds (clusters) of questions
     trust: float = Field(default=0.6, ge=0, le=1)  # probability of a draw by `prior`, else uniform
     sharpness: float = Field(default=1.0, ge=1, le=64)  # exponent of the prior's weights
