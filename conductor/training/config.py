@@ -172,7 +172,7 @@ class PlanRecipe(ConfigSection):
     """How the random plans of a warm start are drawn (training_rows.py)."""
 
     prior: Prior = "cards"
-    """How a step's worker is weighted. `cards`: by words that the question's kind shares with cards;
+    """How a step's worker is weighted. `cards`: by words that cards share with the question's kind;
     `kinds`: one random favourite per kind; `sentences`: as `cards`, with one step per sentence."""
     kinds: int = Field(default=12, ge=1)  # number of kinds (clusters) of questions
     trust: float = Field(default=0.6, ge=0, le=1)  # probability of a draw by `prior`, else uniform
