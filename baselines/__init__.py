@@ -2,7 +2,7 @@
 
 Belongs here: systems that plan by a person's rule, a router, a search or a framework, each a
 `System` and an Inspect solver. Does not: plans written by a model (conductor/), suites (suites/).
-To add one, read `single.py` and `voting.py`, and name its card in `SYSTEMS`.
+To add one, read `single.py` and `voting.py`, and add its card to `SYSTEMS`.
 """
 
 from collections.abc import Mapping
@@ -73,4 +73,4 @@ SYSTEMS: Mapping[str, SystemCard] = {
         frameworks.CREWAI,
     )
 }
-"""By name, in the order of tables. `single:<worker>` is a pattern: one row per worker."""
+"""Cards by system name, in the row order of tables. `single:<worker>` stands for every worker."""

@@ -67,7 +67,7 @@ def _step(trial: Any, grades: Sequence[Grade]) -> Step:
 
 
 async def _graded(session: Session, start: int) -> list[Grade]:
-    """Return the grades of replies from `start` on, by tests or by agreement with all so far."""
+    """Grade replies from index `start` on: by public tests, or by agreement with all replies."""
     texts = [reply.text for reply in session.replies]
     if is_tested(session):
         return await public_results(session, texts[start:])
@@ -76,7 +76,7 @@ async def _graded(session: Session, start: int) -> list[Grade]:
 
 
 def agreement(answers: Sequence[str | None], index: int) -> Grade:
-    """Return the share of the other answers that equal this one; 0 if it is unreadable.
+    """Return a grade: the share of other answers equal to answer `index`; 0 if it is None.
 
     >>> agreement(["7", "7", "8"], 0).value, agreement(["7"], 0).value, agreement([None], 0).value
     (0.5, 0.5, 0.0)
@@ -91,7 +91,7 @@ def agreement(answers: Sequence[str | None], index: int) -> Grade:
 
 @contextmanager
 def _global_draws(random: np.random.RandomState) -> Generator[None]:
-    """Lend the library NumPy's global state, from which it draws; await nothing meanwhile."""
+    """Set NumPy's global random state, which treequest draws from; do not await in the block."""
     state: Any = np.random.get_state()
     np.random.set_state(random.get_state())
     try:
@@ -103,7 +103,7 @@ def _global_draws(random: np.random.RandomState) -> Generator[None]:
 
 @register
 def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
-    """Return the system that searches with `calls` worker calls, `batch` of them side by side."""
+    """Return the system that searches with `calls` worker calls, `batch` of them in parallel."""
     at_least_one("ab-mcts", "calls", calls)
     at_least_one("ab-mcts", "batch", batch)
     library = import_extra("treequest", "routers")
@@ -113,7 +113,7 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
         drawn = seeded_random(AB_MCTS.name, seed, question.id, pool.epoch)
         random = np.random.RandomState(drawn.getrandbits(32))
         session, tree = Session(question, pool), algorithm.init_tree()
-        grades: list[Grade] = []  # by step, as the tree has them
+        grades: list[Grade] = []  # by index of the step, as in the tree
         while (remaining := calls - len(grades)) > 0:
             with _global_draws(random):
                 tree, trials = algorithm.ask_batch(tree, min(batch, remaining), list(pool.workers))

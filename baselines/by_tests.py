@@ -1,4 +1,4 @@
-"""Programs chosen by the tests that their question shows: best of n, retry, warming, escalation."""
+"""Systems that check programs on the question's public tests: best of n, retry, escalation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from podium.harness.system import Calls, System, SystemCard
 from podium.harness.workflow import Sampling, Step
 
 SAMPLES = 5
-TRIES, WARMEST = 5, 0.5  # the authors' limit, and their last temperature; their first is 0
+TRIES, WARMEST = 5, 0.5  # as in the paper: most tries, and the last try's temperature
 
 SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
 _PUBLIC = (
@@ -90,7 +90,7 @@ def is_tested(session: Session) -> bool:
 
 
 async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
-    """Ask one step after another until a reply passes every public test; else the last counts."""
+    """Run `steps` in order until a reply passes every public test; answer with the last reply."""
     text, passed, trials = "", False, 0
     for step in steps:
         text = (await session.ask(step)).text
@@ -102,7 +102,7 @@ async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
 
 
 async def public_results(session: Session, texts: Sequence[str]) -> list[Grade]:
-    """Return each reply's grade on public tests, which run side by side."""
+    """Return each reply's grade on public tests, which run in parallel."""
     grades: dict[int, Grade] = {}
 
     async def one(index: int) -> None:
@@ -118,7 +118,7 @@ async def public_results(session: Session, texts: Sequence[str]) -> list[Grade]:
 
 
 def best_of(grades: Sequence[Grade]) -> int:
-    """Return the index of the highest value; of equals, the first in which an answer was found.
+    """Return the index of the highest grade; among equals, the first with an extracted answer.
 
     >>> best_of([Grade(0.0, None), Grade(0.0, "print(1)"), Grade(0.0, "print(2)")])
     1
@@ -145,7 +145,7 @@ def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
 
 
 def cheapest_first(pool: Pool) -> tuple[str, ...]:
-    """Return the workers by input plus output rate; a tie, and unknown prices, keep pool order."""
+    """Return workers by input plus output price; pool order for ties, or if a price is unknown."""
     if pool.spec is None:
         return pool.workers
     prices = pool.spec.book().prices
@@ -162,7 +162,7 @@ def _named(order: object) -> tuple[str, ...]:
 
 @register
 def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> System:
-    """Return the system that samples n programs at once and keeps the best on public tests."""
+    """Return the system that samples n programs in parallel and keeps the best on public tests."""
     at_least_one("best-of-n-tests", "n", n)
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -205,7 +205,7 @@ def warming_system(worker: str | None = None, tries: int = TRIES) -> System:
 @register
 def escalation_system(order: str | None = None) -> System:
     """Return the system that asks workers in order until public tests pass."""
-    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once per pool
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, ESCALATION.name)

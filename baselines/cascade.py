@@ -1,7 +1,7 @@
 """Cascades: ask a cheap worker, keep its answer if a scorer trusts it, else ask a dearer one.
 
 FrugalGPT (Chen et al. 2023, arXiv 2305.05176) and AutoMix (Aggarwal et al. 2023, arXiv 2310.12963),
-from the papers. Which workers, in which order, from which confidence on is learnt on train splits.
+after the papers. The workers, their order and confidence thresholds are learnt on train splits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,16 +50,16 @@ VERIFY = (
 )
 """Our own wording of AutoMix's self-verification (arXiv 2310.12963), without examples."""
 
-WORDS = 32  # hashed features of the question, and again of the reply
+WORDS = 32  # hashed word features of the question, and as many of the reply
 FEATURES = 2 * WORDS + 3
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """How answers are scored."""
+    """How a cascade scores answers: the scorer, and its number of samples."""
 
     scorer: Scorer = "agreement"
-    samples: int = 3  # samples to compare, or checks of the verifier; `logistic` makes none
+    samples: int = 3  # answers to compare, or checks by the verifier; unused by `logistic`
 
     def __post_init__(self) -> None:
         if self.scorer not in SCORERS or self.samples < 1:
@@ -71,12 +71,12 @@ class Scoring:
 
     @property
     def calls(self) -> int:
-        """Calls of a stage that is scored."""
+        """Number of worker calls of a stage whose answer is scored."""
         return {"agreement": self.samples, "verifier": 1 + self.samples, "logistic": 1}[self.scorer]
 
     @property
     def last_calls(self) -> int:
-        """Calls of the last stage, whose answer is returned at any confidence."""
+        """Number of worker calls of the last stage, whose answer is not scored but returned."""
         return self.samples if self.scorer == "agreement" else 1
 
     @property
@@ -95,7 +95,7 @@ Scored = tuple[str, float, Sequence[float]]
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
 ) -> Scored:
-    """Ask a worker and score its answer; `weights` are those of `logistic`, None if untrained."""
+    """Ask a worker, score its answer; `weights`: the logistic scorer's, None if untrained."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
         replies = await session.ask_all([Step(worker)] * scoring.samples)
@@ -120,7 +120,7 @@ def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
 
 
 def answer_features(question: Question, reply: str) -> Floats:
-    """Return (FEATURES,) numbers of a question and a reply, a constant among them."""
+    """Return the logistic scorer's inputs for a question and a reply: (FEATURES,)."""
     answered = float(normalised(question.kind, reply) is not None)
     shape = [1.0, answered, min(1.0, len(reply) / 4000)]
     return np.array([*shape, *hash_words(question.text, WORDS), *hash_words(reply, WORDS)])
@@ -128,20 +128,20 @@ def answer_features(question: Question, reply: str) -> Floats:
 
 ORDER, THRESHOLDS, WEIGHTS = "order", "thresholds", "weights"
 STAGES = 3  # FrugalGPT's longest list
-FOLDS = 5  # of the questions on which a fitted scorer's thresholds are chosen
+FOLDS = 5  # cross-validation folds: thresholds are chosen on out-of-fold confidences
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeTries:
-    """Grades, confidences and costs of the tries, (questions, workers) each."""
+    """Grades, confidences and costs of every worker on every question: (questions, workers)."""
 
     values: Floats
     confidences: Floats
-    costs: Floats  # of a stage that is scored: dollars, or calls if a price is unknown
-    last_share: float  # share of that cost which a last stage has
+    costs: Floats  # of a scored stage, in dollars; in calls if a price is unknown
+    last_share: float  # cost of the unscored last stage, as a share of a scored stage's
 
     def measure(self, order: Sequence[int], thresholds: Sequence[float]) -> tuple[float, float]:
-        """Return the mean grade and cost of a cascade: workers by place in the pool."""
+        """Return a cascade's mean grade and cost; `order` lists indices of workers in the pool."""
         value, cost = np.zeros((2, len(self.values)))
         open_ = np.ones(len(self.values), dtype=bool)
         for worker, threshold in zip(order, thresholds, strict=False):
@@ -155,11 +155,11 @@ class CascadeTries:
 
 
 Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
-"""Workers by place in the pool, their thresholds, and their mean grade and cost on the tries."""
+"""Indices of workers in the pool, their thresholds, and the cascade's mean grade and cost."""
 
 
 def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
-    """Return the most accurate cascade of at most `STAGES` workers, as FrugalGPT does."""
+    """Return the most accurate cascade of at most `STAGES` workers; of equals, the cheapest."""
     workers = range(tries.values.shape[1])
     chains = (
         (order, thresholds, *tries.measure(order, thresholds))
@@ -172,13 +172,13 @@ def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class CascadeExplorer:
-    """Tries every worker with its scorer on as many questions as the budget allows."""
+    """Training procedure: ask and score every worker on as many questions as the budget allows."""
 
     name: str
     scoring: Scoring
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round; None after it."""
+        """Return the only round of training calls; None once it is done."""
         calls, workers = self.scoring.calls, len(given.workers)
         refuse_too_few(self.name, given, calls * workers)
         if done:
@@ -188,7 +188,7 @@ class CascadeExplorer:
         return Round("podium/try_cascade", args, questions, workers, most_calls=calls)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the best list of workers with its thresholds, and the scorer's weights."""
+        """Return the artefact: the best order of workers, its thresholds and scorer's weights."""
         rows = _complete([trial for tried in done for trial in tried], len(given.workers))
         values = np.array([[trial.value for trial in row] for row in rows], np.float64)
         sure = np.array([[trial.noted["confidence"] for trial in row] for row in rows], np.float64)
@@ -212,14 +212,14 @@ class CascadeExplorer:
 
 
 def _weights(features: Floats, right: Floats) -> Floats:
-    """Return (workers, FEATURES) logistic weights for (questions, workers, FEATURES)."""
+    """Fit a logistic scorer per worker to its (questions,) grades: weights (workers, FEATURES)."""
     ridge = np.ones(FEATURES)
     workers = range(right.shape[1])
     return np.array([ridge_logistic(features[:, w], right[:, w], ridge) for w in workers])
 
 
 def _out_of_fold(features: Floats, right: Floats) -> Floats:
-    """Return (questions, workers) confidences by scorers that have not seen the question."""
+    """Return (questions, workers) confidences, each by a scorer fitted without that question."""
     sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
     for fold in range(min(FOLDS, len(right))):
         apart = folds == fold
@@ -229,7 +229,7 @@ def _out_of_fold(features: Floats, right: Floats) -> Floats:
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
-    """Return the tries by question, by epoch, of questions that every worker was graded on."""
+    """Return a row of tries, one per worker, for each question that has grades of all workers."""
     by_question: dict[str, dict[int, TrialResult]] = {}
     for trial in tries:
         if trial.value is not None:
@@ -242,7 +242,7 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
     return rows
 
 
-THRESHOLD = 0.6  # of an untrained cascade: two of three samples agree. Ours
+THRESHOLD = 0.6  # of an untrained cascade: two of three samples agree (our choice)
 
 AGREEMENT, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 3)
 LOGISTIC = Scoring("logistic", 1)
@@ -376,7 +376,7 @@ _register(AUTOMIX.name, VERIFIER)
 
 
 def frugal_system(learned: Artifact) -> System:
-    """Return the cascade whose scorer was fitted: it needs an artefact."""
+    """Return the cascade whose logistic scorer was fitted: `learned` holds its weights."""
     return cascade_system(LOGISTIC, learned)
 
 
@@ -385,7 +385,7 @@ register_learner(FRUGAL.name, frugal_system)
 
 @register
 def try_cascade(scorer: str, samples: int) -> System:
-    """Ask and score the worker whose place in the pool is the epoch."""
+    """Return the system that asks and scores the pool's n-th worker in epoch n, for training."""
     scoring = Scoring(cast(Scorer, scorer), samples)
 
     async def answer(question: Question, pool: Pool) -> Answer:

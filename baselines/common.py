@@ -1,4 +1,4 @@
-"""Helpers of several baselines: draws, optional packages, hashed words, provenance."""
+"""Helpers of several baselines: random numbers, optional packages, hashed words, provenance."""
 
 import hashlib
 import json
@@ -30,13 +30,13 @@ from podium.harness.rewards.splits import question_digest
 from podium.harness.system import System
 
 MakeT = TypeVar("MakeT", bound=Callable[..., System])
-Rounds = Sequence[Sequence[TrialResult]]  # tries, round by round
+Rounds = Sequence[Sequence[TrialResult]]  # graded training tries, a list per round
 
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
-    """Return the random numbers of one system on one sample, which a resumed run repeats.
+    """Return the random generator of one system, question and epoch; a resumed run draws the same.
 
-    The system is part of it, so that two controls of one run do not draw alike.
+    The system's name is part of the seed, so that two controls of one run draw differently.
 
     >>> seeded_random("a", 0, "q", 1).random() == seeded_random("a", 0, "q", 1).random()
     True
@@ -59,7 +59,7 @@ def registered(make: Callable[..., System], name: str = "") -> Callable[..., Sol
     return solver(name or make.__name__.removesuffix("_system"))(made)
 
 
-SOLVERS: dict[str, Callable[..., Solver]] = {}  # of our own systems, by name
+SOLVERS: dict[str, Callable[..., Solver]] = {}  # Inspect solvers of podium's systems, by name
 
 
 def register(make: MakeT, name: str = "") -> MakeT:
@@ -70,7 +70,7 @@ def register(make: MakeT, name: str = "") -> MakeT:
 
 
 def register_learner(name: str, make: Callable[..., System]) -> None:
-    """Register a system that needs an artefact, from the file `learned`, and takes options."""
+    """Register a system that `make` builds from a trained artefact, read from file `learned`."""
 
     def learner(learned: str | None = None, sha256: str | None = None, **options: Any) -> System:
         return make(read_artifact(learned, name, sha256), **options)
@@ -82,7 +82,7 @@ def register_learner(name: str, make: Callable[..., System]) -> None:
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Return an optional module; UserError names the extra that brings it."""
+    """Import an optional module; if it is missing, UserError names the pip extra to install."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -96,10 +96,10 @@ _SIGN = 1 << 31  # the bit of a word's hash that sets its sign; the others set i
 
 
 def hash_words(text: str, dims: int) -> Floats:
-    """Return `dims` numbers of length 1 for a text: signed, log-scaled counts of words and pairs.
+    """Return a text's unit vector (dims,): signed, log-scaled, hashed counts of words and pairs.
 
-    No meaning, only shared words; but no model, no fit, and the same on every machine. A text
-    without words is all zeros.
+    It measures shared words, not meaning, but needs no model and no fit, and is the same on every
+    machine. A text without words gives zeros.
 
     >>> hash_words("2 + 2", 4).shape, round(float(hash_words("a b", 8) @ hash_words("A  b", 8)), 6)
     ((4,), 1.0)
@@ -117,7 +117,7 @@ def hash_words(text: str, dims: int) -> Floats:
 def learnt_from(
     system: str, budget: TrainingBudget, rounds: Rounds, settings: Mapping[str, Any]
 ) -> ArtifactSource:
-    """Return an artefact's provenance: the tries that taught it."""
+    """Return an artefact's provenance: its training questions, workers, settings and tries."""
     tries = [trial for tried in rounds for trial in tried]
     question_ids = {trial.question for trial in tries}
     rows = [[t.question, t.epoch, t.value, t.usd, dict(t.noted)] for t in tries]

@@ -1,8 +1,8 @@
 """Controls: a random worker, a random workflow, the best worker at a conductor's cost.
 
-`random-workflow` has a conductor's executor and room for plans. `compute-matched-*` asks whether
+`random-workflow` uses a conductor's executor and plan limits. `compute-matched-*` tests whether
 planning is worth its cost: the best worker votes k times, so that a query takes as many list
-dollars or tokens as the conductor's in the same run (found by the run; costs are no labels).
+dollars or tokens as the conductor's in the same run (the run computes k from costs, not grades).
 """
 
 from math import ceil, floor
@@ -27,7 +27,7 @@ SUBTASKS = (
     "Check the work so far and correct mistakes.",
     "Use the work above, if there is any, to answer the question.",
 )
-"""Neutral on purpose: they name no field and no worker. Empty is the question alone."""
+"""Neutral on purpose: none mentions a subject or a worker. Empty: only the question is sent."""
 
 RANDOM_WORKER = SystemCard(
     name="random-worker",
@@ -88,7 +88,7 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
     return planned(plan)
 
 
-MOST_SAMPLES = 1000  # no conductor costs as much; a k beyond it is a mistake
+MOST_SAMPLES = 1000  # highest k accepted: no conductor costs that many calls
 
 
 def _matched(unit: str, quantity: str) -> SystemCard:
@@ -134,7 +134,7 @@ def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
 def compute_matched_system(
     worker: str | None = None, k: float | None = None, matched_with: str = "", seed: int = 0
 ) -> System:
-    """Ask one worker k times on average, and vote or test; `matched_with` is provenance."""
+    """Ask one worker k times on average, then vote or test; `matched_with` is only recorded."""
     if worker is None or k is None:
         raise UserError(
             "The number of samples (k) comes from the system that this control matches. Run that "

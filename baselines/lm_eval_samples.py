@@ -1,4 +1,4 @@
-"""Verdicts in lm-eval's samples (EleutherAI/lm-evaluation-harness; read as its 0.4.13 writes them).
+"""Read grades from lm-eval's sample files (EleutherAI/lm-evaluation-harness, format of 0.4.13).
 
 DIR/<model>/samples_<task>_<time>.jsonl has a row per document and filter, beside it
 results_<time>.json, which names the model. Of several files of a task the newest counts. All models
@@ -29,9 +29,9 @@ from podium.harness.learning import (
 
 SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
 OLDEST = "0.4.7"
-"""The first version known to write the columns `filter` and `metrics`; 0.4.5 does not."""
+"""The first lm-eval known to write the columns `filter` and `metrics`; 0.4.5 does not."""
 Way = tuple[str, str]
-"""A filter and a metric."""
+"""Names of a filter and a metric in lm-eval: how a reply was scored."""
 
 
 class _Row(VerdictRow):
@@ -57,7 +57,7 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """A file: a model's verdicts on the documents of a task."""
+    """A file of samples: one model's scores on the documents of one task."""
 
     model: str
     task: str
@@ -65,11 +65,11 @@ class _Samples:
     results: _Results | None
     documents: Mapping[int, _Document]
     values: Mapping[Way, Mapping[int, tuple[int, object]]]
-    """By way and document, the line and the raw score."""
+    """(line number in the file, raw score) by filter and metric, then by document."""
 
     @property
     def ways(self) -> list[Way]:
-        """The ways in which every document is judged, in the file's order; more must be better."""
+        """Filters and metrics that score every document, without those where lower is better."""
         grows: Mapping[str, Any] = {}
         if self.results:
             grows = self.results.higher_is_better.get(self.task, grows)
@@ -81,7 +81,7 @@ class _Samples:
 
 
 def read_lm_eval(request: SourceRequest) -> Matrix:
-    """Return the matrix of a folder of lm-eval's samples."""
+    """Return the matrix of grades (questions by models) of a folder of lm-eval's samples."""
     files = _newest_samples(named_path(request, "lm-eval:DIR"))
     tasks: dict[str, list[_Samples]] = defaultdict(list)
     for file in files:
@@ -165,7 +165,7 @@ def _document(task: str, row: _Row, path: Path) -> _Document:
 
 
 def _common_way(task: str, files: Sequence[_Samples]) -> Way:
-    """Return the first way in which all models of a task are judged; UserError lists theirs."""
+    """Return the first filter and metric that all models of a task share; UserError if none."""
     common = [way for way in files[0].ways if all(way in file.ways for file in files)]
     if common:
         return common[0]
@@ -182,7 +182,7 @@ def _named(ways: Sequence[Way]) -> str:
 
 
 def _refuse_unlike(files: Sequence[_Samples]) -> None:
-    """Raise UserError if models were asked different documents, or in different ways."""
+    """Raise UserError if models of a task differ in documents, n-shot or task version."""
     sample, digests = files[0], dict[int, str]()
     for file in files:
         for id, document in file.documents.items():
@@ -202,6 +202,6 @@ def _refuse_unlike(files: Sequence[_Samples]) -> None:
 
 
 def _by_model(results: Iterable[tuple[str, _Results]], field: str, task: str) -> dict[str, str]:
-    """Return a field's values for a task, as text; models without one are absent."""
+    """Return each model's value of a results field for a task; models without it are absent."""
     stated = ((model, getattr(row, field).get(task)) for model, row in results)
     return {model: str(value) for model, value in stated if value is not None}

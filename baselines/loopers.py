@@ -1,9 +1,9 @@
-"""Alternatives to a conductor: Fusion, and the loopers behind `vllm-sr/auto`.
+"""Alternatives to a conductor: Fusion, and the multi-call strategies behind `vllm-sr/auto`.
 
-vLLM's Semantic Router calls them loopers (Apache-2.0; github.com/vllm-project/semantic-router,
+vLLM's Semantic Router calls these loopers (Apache-2.0; github.com/vllm-project/semantic-router,
 commit 3d48f8c, src/semantic-router/pkg/looper): `fusion`, `remom`, `confidence`, `ratings`. Fusion
 is OpenRouter's product (openrouter.ai/docs/guides/features/plugins/fusion), whose prompts are not
-public: its presets are here, with the prompts of the open one.
+public: our `fusion` has OpenRouter's presets and the prompts of vLLM's looper.
 """
 
 import json
@@ -91,7 +91,7 @@ Panel responses:
 {responses}
 
 Final answer:"""
-"""The open looper's three texts, word for word: fusion.go of the commit above."""
+"""The three prompts of vLLM's fusion looper, word for word: fusion.go of the commit above."""
 
 KEYS = ("consensus", "contradictions", "partial_coverage", "unique_insights", "blind_spots")
 PANEL = 8  # OpenRouter's largest panel
@@ -120,16 +120,16 @@ def _panel(args: Mapping[str, Any], workers: int) -> int:
 
 
 class _Presets(_Unread):
-    """The text after its `@` is a preset, whose models the pool must have."""
+    """Options of `fusion@PRESET`: the pool must have the preset's models."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the arguments of `fusion@PRESET`, whose judge is the preset's own."""
+        """Return the arguments of `fusion@PRESET`; `aggregator` None: the preset's own judge."""
         if x and x not in PRESETS:
             raise UserError(f"fusion has no preset {x!r}; it has {', '.join(PRESETS)}.")
         return {"preset": x, "aggregator": None} if x else {}
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a pool lacks models of a preset; None if it has all."""
+        """Return a message with the preset's models that the pool lacks; None if it has all."""
         has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
         models = dict.fromkeys((*PRESETS[x], OPUS)) if x in PRESETS else ()
         lacks = ", ".join(model for model in models if model not in has)
@@ -164,7 +164,7 @@ FUSION = SystemCard(
 
 
 def comparison(text: str) -> dict[str, list[str]] | None:
-    """Return a judge's comparison by `KEYS`; None if it is no such JSON.
+    """Return a judge's comparison by `KEYS`; None if the text has no such JSON.
 
     >>> comparison('It is {"consensus": ["both say 4"], "blind_spots": [], "more": 1}')
     {'consensus': ['both say 4']}
@@ -189,7 +189,7 @@ def comparison(text: str) -> dict[str, list[str]] | None:
 
 
 def _with_model(pool: Pool, model: str) -> str:
-    """Return the first worker that is this model; UserError if there is none."""
+    """Return the pool's first worker with this model; UserError if there is none."""
     for worker in pool.workers:
         name = pool.spec.worker(worker).model if pool.spec else str(pool.models[worker])
         if name.removeprefix("openrouter/") == model:
@@ -203,7 +203,7 @@ def fusion_system(
     panel: str | list[str] | None = None,
     aggregator: str | None = None,
 ) -> System:
-    """Return Fusion over `panel`, a `preset`'s models or all workers; `aggregator` ends it."""
+    """Return Fusion over `panel`, else `preset`, else all workers; `aggregator` judges, writes."""
     FUSION.methods.arguments(preset or "")  # raises for an unknown preset
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -237,14 +237,14 @@ Reference Responses:
 
 Now, based on the original problem and reference responses above, please provide your own \
 comprehensive solution."""
-"""The looper's own words, around the question: remom.go of the commit above."""
+"""The looper's texts before and after the question: remom.go of the commit above."""
 
-BREADTH = 4  # calls of its one round, before the final call
+BREADTH = 4  # default calls in a single round, before the final call
 HOT = Sampling(temperature=1.0)
 
 
 def _breadths(breadth: object) -> list[int]:
-    """Return how many calls each round makes, from `4` or `3,2`; UserError for anything else."""
+    """Return the number of calls per round from `4` or `3,2`; UserError for anything else."""
     listed = cast("list[object]", breadth) if isinstance(breadth, list) else [breadth]
     words = [word.strip() for entry in listed for word in str(entry).split(",")]
     if not all(re.fullmatch(r"[1-9]\d?", word, re.ASCII) for word in words):
@@ -306,7 +306,7 @@ def remom_system(
 
 
 def _in_turn(workers: Sequence[str], count: int) -> list[str]:
-    """Return the workers that a round asks: all in turn, so the first ones may come once more.
+    """Return the workers that a round's `count` calls ask: the pool's, in order, repeated.
 
     >>> _in_turn(["a", "b"], 5)
     ['a', 'b', 'a', 'b', 'a']
@@ -338,9 +338,9 @@ Rate the quality and correctness of this response on a scale of 0.0 to 1.0:
 Respond with ONLY a JSON object in this format:
 {"confidence": 0.X, "reason": "brief explanation"}
 """
-"""The looper's own words, around the question: confidence.go of the commit above."""
+"""The looper's texts before and after the question: confidence.go of the commit above."""
 
-THRESHOLD = 0.7  # its own, for answers that their worker verifies
+THRESHOLD = 0.7  # the looper's default if workers rate their own answers
 NEARLY_COLD = Sampling(temperature=0.1)
 UNRATED = "no worker's rating of its own answer could be read, so the last answer stands"
 
@@ -368,7 +368,7 @@ CONFIDENCE = SystemCard(
 
 
 def stated_confidence(text: str) -> float | None:
-    r"""Return how sure a rating is, from 0 to 1; None if it cannot be read.
+    r"""Return the confidence that a rating states, from 0 to 1; None if it cannot be read.
 
     >>> stated_confidence('{"confidence": 0.85, "reason": "x"}'), stated_confidence("about 0.4")
     (0.85, 0.4)
@@ -393,10 +393,10 @@ def stated_confidence(text: str) -> float | None:
 
 @register
 def confidence_system(order: str | list[str] | None = None, threshold: float = THRESHOLD) -> System:
-    """Return the looper over `order`, else the cheapest first; each rates its own answer."""
+    """Ask workers in `order`, else cheapest first, until one rates its own answer highly."""
     if not 0 <= threshold <= 1:
         raise UserError(f"A confidence's threshold must be between 0 and 1, not {threshold:g}.")
-    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once per pool
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if pool.workers not in orders:

@@ -1,8 +1,8 @@
-"""MasRouter (Yue et al. 2025, arXiv 2502.11133): a collaboration mode, its workers, their roles.
+"""MasRouter (Yue et al. 2025, arXiv 2502.11133): choose a collaboration mode, workers and roles.
 
-From the paper's description; prompts and roles are ours. `mas-sample` draws a design; `router-mas`
-draws them on the train split, fits a ridge regression of the grade on design and question, and
-takes the best of many drawn designs: explore, then commit.
+After the paper's description; prompts and roles are ours. A design is a mode with its members.
+`mas-sample` runs a random design. `router-mas` tries random designs on train questions, fits a
+ridge regression of grades on design and question, and runs the best predicted of many designs.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from podium.harness.workflow import Step, Workflow
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MOST = 6  # the paper's limit on members
-MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of all, two rounds and a decision
+MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of two rounds, then one decision
 
 ALONE = ("io", "cot")
 COT = "Think step by step, one line per step, before you give the final answer."
@@ -55,13 +55,13 @@ ROLES = (
     "Answer as an analyst: restate what is asked, then go through the cases.",
     "Answer as an inspector: look for what is easily got wrong here, then answer.",
 )
-"""Each role's instruction; the first role, an expert, has an empty one. Ours, and few."""
+"""Instruction of each role, in our own words; the first role has none."""
 PROMPTS = (COT, DEBATE, DECIDE, CRITIC, REVISE, FORWARD, *ROLES[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A multi-agent system: each member is a worker's place in the pool and a role's place."""
+    """A multi-agent workflow: its members are pairs (index in the pool, index in `ROLES`)."""
 
     mode: Mode
     members: tuple[tuple[int, int], ...]
@@ -103,7 +103,7 @@ def _joined(role: str, prompt: str) -> str:
 
 
 def describe_design(design: Design, workers: int) -> Floats:
-    """Return a design's numbers: its mode, its size, each worker's share, and the last worker."""
+    """Return a design's features: mode, size, workers' shares of members, last step's worker."""
     modes, size = [float(design.mode == mode) for mode in MODES], len(design.members)
     shares, closing = np.zeros((2, workers))
     for worker, _ in design.members:
@@ -113,19 +113,19 @@ def describe_design(design: Design, workers: int) -> Floats:
 
 
 NAME, WEIGHTS = "router-mas", "weights"
-WORDS = 4  # hashed features of the question; each meets each feature of a design
-RIDGE = 3.0  # of the regression: many more features than a small budget has tries
-DRAWN_DESIGNS = 200  # designs that are drawn for a question, of which the best is run
+WORDS = 4  # hashed features of the question; each is multiplied with each feature of a design
+RIDGE = 3.0  # ridge penalty: a small budget has far fewer training tries than features
+DRAWN_DESIGNS = 200  # random designs per question, of which the best predicted one is run
 SOURCE = "MasRouter, arXiv 2502.11133"
 
 
 def sample_design(seed: int, question: Question, epoch: int, workers: int) -> Design:
-    """Return the design that is drawn for a sample."""
+    """Return the random design of one question and epoch; a resumed run draws the same."""
     return draw_design(seeded_random("mas-sample", seed, question.id, epoch), workers)
 
 
 def design_features(question: Question, design: Design, workers: int) -> Floats:
-    """Return a design, and its products with the question's words, in numbers."""
+    """Return a design's features, and their products with the question's hashed words."""
     terms = np.array([1.0, *hash_words(question.text, WORDS)])
     features: Floats = np.outer(terms, describe_design(design, workers)).ravel()
     return features
@@ -133,7 +133,7 @@ def design_features(question: Question, design: Design, workers: int) -> Floats:
 
 @register
 def mas_sample_system(seed: int = 0) -> System:
-    """Return the system that runs a design drawn per question and epoch."""
+    """Return the system that runs a random design, drawn per question and epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         design = sample_design(seed, question, pool.epoch, len(pool.workers))
@@ -143,7 +143,7 @@ def mas_sample_system(seed: int = 0) -> System:
 
 
 def mas_router_system(learned: Artifact, seed: int = 0) -> System:
-    """Return the system that runs the design with the highest expected grade."""
+    """Return the system that runs the design with the highest predicted grade."""
     names, weights = learned.about.workers, learned.arrays[WEIGHTS]
 
     def plan(question: Question, pool: Pool) -> Workflow:
@@ -157,10 +157,10 @@ def mas_router_system(learned: Artifact, seed: int = 0) -> System:
 
 
 class MasExplorer:
-    """Runs one drawn design on each of as many train questions as the budget allows."""
+    """Training procedure: one random design per train question and epoch, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round: all questions, as often as the calls of designs allow."""
+        """Return the only round: as many questions, or whole epochs, as the budget pays for."""
         refuse_too_few(NAME, given, MOST_CALLS)
         if done:
             return None
@@ -169,12 +169,12 @@ class MasExplorer:
             question, epoch = given.questions[tries % size], 1 + tries // size
             design = sample_design(given.seed, question, epoch, len(given.workers))
             spent += len(design_workflow(design, given.workers).steps)
-            if spent > given.calls:  # its plans can be counted, so a round needs no most_calls
+            if spent > given.calls:  # exact calls are known, so no `most_calls` is given
                 extent = (tries, 1) if epoch == 1 else (size, epoch - 1)
                 return Round("podium/mas_sample", {"seed": given.seed}, *extent)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the regression's weights; UserError if nothing was graded."""
+        """Return the artefact with the regression's weights; UserError if no try was graded."""
         questions, n = {question.id: question for question in given.questions}, len(given.workers)
         rows, grades = list[Floats](), list[float]()
         for trial in chain.from_iterable(done):
@@ -191,7 +191,7 @@ class MasExplorer:
 
 
 def ridge(rows: Floats, grades: Floats) -> Floats:
-    """Return weights for (n, features) rows that predict how far a grade is from the mean."""
+    """Fit weights (features,) to rows (n, features): they predict grade minus mean grade."""
     curve = rows.T @ rows + RIDGE * np.eye(rows.shape[1])
     return np.asarray(np.linalg.solve(curve, rows.T @ (grades - grades.mean())), dtype=np.float64)
 

@@ -26,10 +26,10 @@ Responses from models:
 togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 
 WARM = Sampling(temperature=0.7)
-"""The authors' temperature, for proposers and aggregator: same file."""
+"""The authors' temperature for proposers and aggregator, from the same file."""
 
 AGGREGATED = "an aggregation of the replies so far; if no call is left for it, their vote"
-LAYERS = 3  # the authors' own number (arXiv 2406.04692, section 3.1)
+LAYERS = 3  # as the authors use (arXiv 2406.04692, section 3.1)
 
 OWN_LIMIT = "each worker keeps its own token limit (the authors: 2048)"
 _DEVIATIONS = (
@@ -51,7 +51,7 @@ def _calls(n: int, args: Mapping[str, Any]) -> int:
 
 
 def as_names(workers: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the workers that an argument names: one, several or none."""
+    """Return an argument's worker names as a tuple: one name, several or none."""
     return (workers,) if isinstance(workers, str) else tuple(workers or ())
 
 
@@ -93,7 +93,7 @@ MOA_PAPER = replace(
 
 
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
-    """Return `layers - 1` layers of proposers, then one step: counted as in the paper."""
+    """Return `layers - 1` layers of proposers, then the aggregator (the paper's last layer)."""
     steps: list[Step] = []
     previous: tuple[int, ...] = ()
     for workers in (*[tuple(proposers)] * (layers - 1), (aggregator,)):
@@ -107,7 +107,7 @@ def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
 def moa_system(
     layers: int = 2, proposers: Sequence[str] = (), aggregator: str | None = None
 ) -> System:
-    """Return Mixture-of-Agents over `proposers`; by default every worker, the first aggregating."""
+    """Return Mixture-of-Agents; defaults: all workers propose, the pool's first aggregates."""
     if layers < 2:
         raise UserError(f"Mixture-of-Agents needs at least 2 layers, not {layers}.")
 

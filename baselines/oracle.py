@@ -1,4 +1,4 @@
-"""The oracle, a labelled control: for each question, the plan that is expected to do best."""
+"""The oracle, a control that sees targets: for each question, the plan of best expected grade."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,26 +27,26 @@ from podium.harness.request import request_digest
 from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
 from podium.harness.workflow import MAX_STEPS, Malformed, Sampling, Step, Workflow, check
 
-# Neutral: a plan that spells out a solution would be one more worker.
+# Without hints: a plan that contains a solution would measure itself, not the workers.
 GATHER = "Write down the facts and intermediate results that answering the question needs."
 USE = "Use the work above to answer the question."
 FINISH = "State the final answer of the work above, in the form the question asks for."
 
 
 def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
-    """Return every plan of the set, shortest first: singles, chains of two and three, fan-ins.
+    """Return all candidate plans, shortest first: one worker, chains of two or three, fan-ins.
 
     >>> len(enumerate_plans(["a", "b", "c"])), len(enumerate_plans("abcdefgh"))
     (21, 464)
     """
     plans = list(single_plans(workers))
-    for subtask in (GATHER, ""):  # one gathers or answers, another one uses it
+    for subtask in (GATHER, ""):  # the first gathers facts or answers, the second uses its reply
         for a, b in permutations(workers, 2):
             plans.append(Workflow((Step(a, subtask), Step(b, USE, reads=(0,)))))
-    for a, b, c in permutations(workers, 3):  # look up, compute, put into form
+    for a, b, c in permutations(workers, 3):  # gather facts, compute, format
         steps = (Step(a, GATHER), Step(b, USE, "all"), Step(c, FINISH, "all"))
         plans.append(Workflow(steps))
-    if len(workers) >= MAX_STEPS - 1:  # fewer workers are triples
+    if len(workers) >= MAX_STEPS - 1:  # fan-ins of fewer workers resemble chains of three
         for index, aggregator in enumerate(workers):
             peers = (*workers[index + 1 :], *workers[:index])[: MAX_STEPS - 1]
             fan = [Step(worker) for worker in peers]
@@ -55,7 +55,7 @@ def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
 
 
 def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
-    """Return the canonical requests: all that a recorded pool can answer."""
+    """Return one plan per worker: the question alone, all that a recorded pool can answer."""
     return tuple(alone(worker) for worker in workers)
 
 
@@ -84,14 +84,14 @@ ORACLE = SystemCard(
 )
 
 FIRST_SEED = 1_000_000_000
-"""Draws use seeds from here on; evaluations use small ones, so no draw is seen twice."""
+"""Plans are chosen with seeds from here on; evaluations use small ones, so replies differ."""
 
 GOOD = 0.75
-"""Mean grade from which on only plans of the same length are tried: longer ones cost more and have
+"""If the best plan so far has this mean grade, longer plans are skipped: they cost more and have
 little left to gain."""
 
 PoolFactory = Callable[[int], Pool]
-"""Returns a pool whose randomness comes from the seed; called once per question and seed."""
+"""seed -> a pool whose randomness comes from the seed; called once per question and seed."""
 GradeText = Callable[[Question, str], float]
 Memory = dict[tuple[str, str, int, Sampling | None], Reply]
 
@@ -102,10 +102,10 @@ class PlanChoice:
 
     plan: Workflow
     estimate: float
-    """Mean grade over `draws` draws. For `expected`, draws that did not take part in choosing."""
+    """Mean grade over `draws` seeds; if `how` is `expected`, seeds not used in the choice."""
     draws: int
     how: Literal["expected", "realised"] = "expected"
-    """`realised`: chosen and measured on one recorded reply, so an upper bound."""
+    """`realised`: chosen and measured on the same recorded replies, so an upper bound."""
 
 
 async def best_expected(
@@ -126,7 +126,7 @@ async def best_expected(
         total = 0.0
         for number in range(1, draws + 1):
             total += await draw(plan, FIRST_SEED + number - 1)
-            standard_error = 0.5 / sqrt(number)  # of a mean of 0s and 1s, at most
+            standard_error = 0.5 / sqrt(number)  # upper bound for a mean of 0s and 1s
             if total / number + standard_error < to_beat or (number >= patience and total == 0):
                 return 0.0
         return total / draws
@@ -145,7 +145,7 @@ async def best_expected(
 async def best_realised(
     plans: Sequence[Workflow], question: Question, *, pool: Pool, grade: GradeText
 ) -> PlanChoice:
-    """Return the first plan with the highest grade on the one draw that exists: an upper bound."""
+    """Return the first plan with the highest grade on recorded replies: an upper bound."""
     draw = _draws(question, lambda _: pool, grade)
     grades = [await draw(plan, 0) for plan in plans]
     best = grades.index(max(grades))
@@ -155,7 +155,7 @@ async def best_realised(
 def _draws(
     question: Question, pool_factory: PoolFactory, grade: GradeText
 ) -> Callable[[Workflow, int], Awaitable[float]]:
-    """Return (plan, seed) -> grade: each request and each grading is done once per draw."""
+    """Return a function (plan, seed) -> grade that caches replies per seed, and all grades."""
     memories, grades = defaultdict[int, Memory](dict), dict[str, float]()
     pools = cache(pool_factory)
 
@@ -181,7 +181,7 @@ def _draws(
 
 @dataclass(slots=True)
 class _RememberingPool(Pool):
-    """A pool that sends no request of a draw twice; the k-th repetition is a separate request."""
+    """A pool that caches replies by request; the k-th repetition in a plan is a separate entry."""
 
     memory: Memory = field(default_factory=Memory)
 
@@ -213,7 +213,7 @@ _TABLE = TypeAdapter(_Table)
 
 
 def write_plans(path: Path, choices: Mapping[str, PlanChoice]) -> None:
-    """Write chosen plans by question id, replacing the file in one move."""
+    """Write chosen plans by question id; the file is replaced atomically."""
     replace_file(path, _TABLE.dump_json(_Table(dict(choices)), indent=1) + b"\n")
 
 
@@ -253,11 +253,11 @@ def oracle(plans: str) -> System:
 
 
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
-    """Choose and write a plan for every question without one; realised on a recorded pool."""
+    """Choose and write a plan for every question that has none in the file at `path`."""
     choices = read_plans(path) if path.is_file() else {}
     plans = single_plans(spec.names) if spec.replayed else enumerate_plans(spec.names)
 
-    @cache  # every question's draws have the same seeds
+    @cache  # all questions use the same seeds
     def pool(seed: int) -> Pool:
         return Pool(models=pool_models(spec, seed), spec=spec)
 
@@ -267,7 +267,7 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
                 choices[task.id] = await best_realised(plans, task, pool=pool(0), grade=grade)
             else:
                 choices[task.id] = await best_expected(plans, task, pool_factory=pool, grade=grade)
-            write_plans(path, choices)  # now, so that Ctrl-C loses one question and not all
+            write_plans(path, choices)  # after each question, so that Ctrl-C loses only one
 
     if missing := [question for question in questions if question.id not in choices]:
         path.parent.mkdir(parents=True, exist_ok=True)

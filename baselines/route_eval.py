@@ -1,4 +1,4 @@
-"""Routers evaluated on recorded verdicts: splits, reference rows, a sweep over prices."""
+"""Evaluate routers on recorded grades: splits, reference rows, a sweep of willingness to pay."""
 
 import math
 from collections import defaultdict
@@ -39,7 +39,7 @@ FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Indices of questions: those to learn from, and those to evaluate on."""
+    """Indices of questions in a matrix: those to train on, and those to evaluate on."""
 
     train: Rows
     test: Rows
@@ -49,13 +49,13 @@ class Fold:
 class Split:
     """One or more folds; no question is evaluated in two of them."""
 
-    name: str  # how it was made, in words: `the last 30 % by date`
+    name: str  # a description for tables, e.g. `the last 30 % by date`
     folds: tuple[Fold, ...]
     notes: tuple[str, ...] = ()
 
 
 def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Return the split of a rule: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`."""
+    """Split questions by a rule: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`."""
     kind, _, text = rule.partition(":")
     count, _, unit = text.partition(":")
     if kind in ("date", "share"):
@@ -72,7 +72,7 @@ def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = Fa
 
 
 def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Split:
-    """Return the split that evaluates a share of the questions, rounded up."""
+    """Return a split that evaluates a share of the questions (rounded up), random or latest."""
     try:
         share = float(text)
     except ValueError:
@@ -104,7 +104,7 @@ def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Sp
 
 
 def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False) -> Split:
-    """Return k folds in which equal questions, or with `by_group` all of a group, are together."""
+    """Return k folds; equal questions, or with `by_group` all of a group, are in the same fold."""
     order = _units(q.group if by_group else question_key(q) for q in matrix.questions)
     if not 2 <= k <= len(order):
         available = pluralise(len(order), "group" if by_group else "different question")
@@ -130,7 +130,7 @@ def _units(keys: Iterable[str]) -> list[list[int]]:
 
 
 def split_declared(matrix: Matrix) -> Split:
-    """Return the split that a source declares; UserError if it declares none."""
+    """Return the split that the matrix's source declares; UserError if it declares none."""
     train, test = (
         np.array([i for i, q in enumerate(matrix.questions) if q.split == side])
         for side in ("train", "eval")
@@ -173,7 +173,7 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
 
 
 def best_single_worker(train: Matrix) -> int:
-    """Return the worker with the highest accuracy; a tie goes to the first."""
+    """Return the index of the worker with the highest accuracy; a tie goes to the first."""
     return int(np.argmax(train.mean_scores()))
 
 
@@ -192,15 +192,15 @@ SEVERAL = (
     "and depends on the seed: read the hindsight row too, and try other seeds."
 )
 STEPS = 25
-"""Willingnesses in a sweep, from a tenth of the cheapest query to a thousand times the dearest."""
+"""Number of willingness values in a sweep: cheapest worker's dollars / 10 to dearest's * 1000."""
 
 
-Asked = tuple[str, float | None]  # a system, and the willingness that it is asked at
+Asked = tuple[str, float | None]  # a system, and its willingness to pay; None: price is ignored
 
 
 @dataclass(frozen=True, slots=True)
 class RouterField:
-    """The routers to evaluate, which share an embedder, and a seed."""
+    """The routers to evaluate, and the embedder and seed that they share."""
 
     routers: Sequence[Router]
     embedder: Embedder | None  # None when there is no router
@@ -208,7 +208,7 @@ class RouterField:
 
 
 def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: int) -> RouterField:
-    """Return the routers of these names, by default all; none if a question has no text."""
+    """Return the named routers (default: all); none if a question of the matrix has no text."""
     if unknown := [name for name in names if name not in ROUTERS]:
         raise no_such("router", unknown[0], ROUTERS, "there are: ")
     if not _has_texts(matrix):
@@ -227,12 +227,12 @@ def _has_texts(matrix: Matrix) -> bool:
 
 
 def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteComparison:
-    """Evaluate routers and anchors on a matrix without gaps; UserError if one cannot be fitted."""
+    """Evaluate routers and reference rows; UserError if a score is missing or a fit fails."""
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown. Use only rows with all scores.")
     priced = not np.isnan(matrix.usd).any()
     ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else None
-    # By system and willingness, over all questions of the matrix; filled fold by fold.
+    # Chosen workers by system and willingness, for all questions; filled fold by fold.
     choices = defaultdict[Asked, Choices](lambda: np.zeros(len(matrix.questions), np.intp))
     for fold in split.folds:
         for key, picked in _choices(field, matrix.rows(fold.train), matrix.rows(fold.test), ladder):
@@ -270,7 +270,7 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteC
 def _choices(
     field: RouterField, train: Matrix, test: Matrix, ladder: Sequence[float] | None
 ) -> Iterator[tuple[Asked, Choices | int]]:
-    """Yield the worker that each system asks at each willingness, trained on `train`."""
+    """Train on `train`; yield each system's workers for `test` at each willingness to pay."""
     yield (BEST_SINGLE, None), best_single_worker(train)
     if ladder is not None:
         yield ("cheapest-single", None), int(np.argmin(train.mean_usd()))
@@ -289,7 +289,7 @@ def _choices(
 
 
 def _ladder(train: Matrix) -> list[float]:
-    """Return the willingnesses of a sweep; none if a worker costs nothing."""
+    """Return the values of willingness to pay in a sweep; none if a worker costs nothing."""
     usd = train.mean_usd()
     if not usd.min() > 0:
         return []
@@ -331,7 +331,7 @@ def _rows(
 def _frontier(
     evaluated: Matrix, sweep: Mapping[float | None, Choices]
 ) -> tuple[FrontierPoint, ...]:
-    """Return the points of a router, by rising willingness; equal neighbours are one point."""
+    """Return a router's (score, dollars) points by rising willingness; equal neighbours merge."""
     points: list[FrontierPoint] = []
     for willingness, chosen in sweep.items():
         cell = np.arange(len(chosen)), chosen

@@ -1,8 +1,8 @@
 """`rules-planner`, a control: a hundred lines of rules that read the grammar of `practice-deep`.
 
-Nothing is learnt and no target is seen. Each part goes to the worker whose card names its skill and
-little else, once the parts that it needs are done; what one worker can do at once is one step. A
-learned planner that is not above it has not been shown to plan by more than words.
+Nothing is learnt and no target is seen. Each part of a question goes to the worker whose card names
+its skill and few others, after the parts that it needs; parts that one worker can do together are
+one step. A learned planner must beat it to show more than matching of words.
 """
 
 import re
@@ -23,7 +23,7 @@ SKILLS = (
     (r"digit|base", r"digit"),
     (r"", r"\bsums?\b|arithmetic"),
 )
-"""The pattern of a part, and the pattern of its worker's card; the first match counts."""
+"""(pattern of a question's part, pattern of the card of its worker); the first match counts."""
 _PART = re.compile(r"\bLet ([a-z]) be ([^.]+)\.\s*")
 _LETTER = re.compile(r"(?<![\w'])[b-z](?![\w'(])")
 
@@ -41,7 +41,7 @@ RULES_PLANNER = SystemCard(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a question: its letter (none for the last), what it needs, its worker."""
+    """Part of a question: its variable ("" for the last), variables that it needs, its worker."""
 
     letter: str
     needs: frozenset[str]
@@ -49,7 +49,7 @@ class Part:
 
 
 def read_parts(text: str, cards: Sequence[tuple[str, str]]) -> list[Part]:
-    """Return the parts of a question in their order; cards are (worker, card)."""
+    """Return the parts of a question in order; `cards` are pairs (worker, its card)."""
     question = text.split("\n\n")[0]
     clauses = [*_PART.findall(question), ("", _PART.sub("", question))]
     return [Part(a, frozenset(_LETTER.findall(words)), _doer(words, cards)) for a, words in clauses]
@@ -62,12 +62,12 @@ def _doer(words: str, cards: Sequence[tuple[str, str]]) -> str:
 
 
 def _breadth(worker: tuple[str, str]) -> int:
-    """Return how many skills a card names: a worker that claims every skill is asked last."""
+    """Return how many skills a card names; of two fitting workers, fewer skills are preferred."""
     return sum(bool(re.search(card, worker[1], re.IGNORECASE)) for _, card in SKILLS)
 
 
 def plan_parts(tasks: Sequence[Part]) -> Workflow:
-    """Return the workflow that does the parts in order, each step reading all that it needs."""
+    """Return the workflow that does the parts in order; steps read all replies they depend on."""
     remaining, finished, steps = list(tasks), dict[str, int](), list[Step]()
     read = list[set[int]]()
     while remaining and len(steps) < MAX_STEPS:
@@ -87,7 +87,7 @@ def plan_parts(tasks: Sequence[Part]) -> Workflow:
 
 @register
 def rules_planner_system() -> System:
-    """Return the system that plans by the rules."""
+    """Return the system that plans by the rules of this module."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         cards = [(worker, pool.card(worker)) for worker in pool.workers]

@@ -1,8 +1,8 @@
-"""One worker alone: asked once, as its own vendor would be asked, or with more turns or room.
+"""One worker alone: asked once, or with more turns or a higher token limit.
 
-`single:<worker>` is any worker of the pool, and the row to beat; `best-single` is the one that did
-best on the train split, so that the choice has not seen the eval split. The Conductor paper's two
-5x controls give no feedback on the answer; feedback from tests is in by_tests.py.
+`single:<worker>` is any worker of the pool. `best-single`, the row to beat, is the worker with the
+best train accuracy, so that the choice has not seen the eval split. The Conductor paper's two 5x
+controls get no feedback on the answer; by_tests.py has systems with feedback from tests.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ ONE_CALL = exactly(lambda n, args: 1)
 
 
 def calls_by(name: str, usual: int, extra: int = 0) -> Expected:
-    """Return the expected calls: the number in an argument, plus `extra`."""
+    """Return the expected calls: argument `name` (default `usual`) plus `extra`."""
     return exactly(lambda n, args: int(args.get(name) or usual) + extra)
 
 
@@ -47,12 +47,12 @@ BEST_SINGLE = SystemCard(
 
 
 def alone(worker: str) -> Workflow:
-    """Return the canonical single-worker request: the question and nothing else."""
+    """Return the plan of one step: `worker` gets the question and nothing else."""
     return Workflow((Step(worker),))
 
 
 def known(pool: Pool, worker: str | None) -> str:
-    """Return the name of a worker or a variant, by default the pool's first; or raise UserError."""
+    """Return `worker` (default: the pool's first); UserError if the pool does not have it."""
     name = pool.workers[0] if worker is None else worker
     if name not in (*pool.workers, *pool.variants):
         names = ", ".join(pool.workers)
@@ -92,9 +92,9 @@ def single(worker: str, pool: str | None = None) -> Solver:
 
 @solver
 def best_single(worker: str, chosen_on: str, n: int, pool: str | None = None) -> Solver:
-    """Let the worker answer alone that was chosen on `n` questions of `chosen_on`.
+    """Let one worker answer alone that was chosen on `n` questions of the split `chosen_on`.
 
-    Both travel in the log as provenance; `hindsight` is the evaluation that it is then shown in.
+    Both are only recorded in the log; `hindsight`: chosen on the evaluated questions themselves.
     """
     if chosen_on not in ("train", "validation", "hindsight"):
         raise UserError(f"chosen_on must be train, validation or hindsight, not {chosen_on!r}.")
@@ -107,7 +107,7 @@ REVIEW = (
 )
 """Our own words: the paper (arXiv 2512.04388) does not print its prompt."""
 
-TIMES = 5  # prompts of self-reflection in all, and the token limit's factor: arXiv 2512.04388
+TIMES = 5  # prompts of self-reflection; also the factor of the token limit (arXiv 2512.04388)
 
 PAPER = "the 5x rows of the Conductor paper, arXiv 2512.04388"
 
@@ -159,7 +159,7 @@ def self_reflection_system(worker: str | None = None, k: int = TIMES) -> System:
 
 @register
 def long_context_system(worker: str | None = None, times: int = TIMES) -> System:
-    """Return the system that asks once, with the worker's own token limit times `times`."""
+    """Return the system that asks once, with `times` times the worker's own token limit."""
     at_least_one("Long context", "times", times)
 
     sampling = Sampling(times_max_tokens=times)

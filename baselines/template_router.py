@@ -1,9 +1,9 @@
 """`template-router`, the strongest control: a classifier picks one of the enumerated workflows.
 
-It has a conductor's workers, train split and budget; its subtasks are fixed texts (oracle.py).
-Tries are batched Thompson sampling (Thompson 1933) over templates and clusters of questions. They
-are few, so a ridge logistic regression on roles, pooled and per cluster, gives the prior towards
-which observed scores are shrunk.
+It has a conductor's workers, train split and budget; its workflows, called templates, are those of
+oracle.py with fixed subtasks. Training tries are chosen by batched Thompson sampling (Thompson
+1933) over templates and clusters of questions. As tries are few, observed scores are shrunk towards
+a ridge logistic regression on the workers' roles, pooled and per cluster.
 """
 
 import hashlib
@@ -43,31 +43,31 @@ from podium.harness.workflow import Workflow
 
 Ints = NDArray[np.int64]
 
-RIDGE = 1.0  # on roles, in log odds: a prior standard deviation of 1
-CLUSTER_RIDGE = 4.0  # ridge on how a cluster deviates from all questions: half that deviation
+RIDGE = 1.0  # on weights of roles, in log odds: a prior standard deviation of 1
+CLUSTER_RIDGE = 4.0  # on a cluster's deviation from the pooled weights: standard deviation 0.5
 TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
 """Number of tries at which a template's observed score weighs as much as the regression: over all
 questions, and within a cluster. Set once, by hand, before any measurement on an eval split."""
 
 
 TemplateTries = tuple[Ints, Ints, Floats]
-"""Of each try its template, the cluster of its question, and its value between 0 and 1."""
+"""Graded tries: index of the template, cluster of the question, and grade from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The enumerated workflows of some workers."""
+    """The enumerated workflows of a pool's workers, with their features."""
 
     plans: tuple[Workflow, ...]
     calls: Ints  # (templates,), worker calls
     shapes: Ints  # (templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins
     roles: Floats
-    """(templates, roles): 1 if a worker of the template has the role, or if it has the shape."""
+    """(templates, features): 1 if the template has this shape, or this worker in this role."""
 
 
 @cache
 def enumerate_templates(workers: tuple[str, ...]) -> Templates:
-    """Return every template of some workers, shortest first."""
+    """Return all templates of these workers, shortest first."""
     plans = enumerate_plans(workers)
     shapes, played = zip(*map(_shape_and_roles, plans), strict=True)
     names = [{f"shape {shape}", *roles} for shape, roles in zip(shapes, played, strict=True)]
@@ -78,7 +78,7 @@ def enumerate_templates(workers: tuple[str, ...]) -> Templates:
 
 
 def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
-    """Return a plan's shape and its roles; `solves` is the same role in every shape."""
+    """Return a plan's shape and its worker roles, e.g. `solves sage`, shared between shapes."""
     steps = list(plan.steps)
     if len(steps) == 1:
         return 0, [f"alone {steps[0].worker}"]
@@ -94,7 +94,7 @@ def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
 def expected_scores(
     templates: Templates, results: TemplateTries, clusters: int
 ) -> tuple[Floats, Floats]:
-    """Return the score expected from tries, and its weight as a number of tries."""
+    """Return expected scores (templates, clusters), and their weights as a number of tries."""
     shape, (template, cluster, value) = (len(templates.plans), clusters), results
     if not len(value):
         return np.full(shape, 0.5), np.full(shape, 1.0)
@@ -112,7 +112,7 @@ def expected_scores(
 
 
 def _regressed(roles: Floats, tries: TemplateTries, clusters: int) -> Floats:
-    """Return (templates, clusters): the chance of being right by roles, pooled over clusters."""
+    """Return (templates, clusters): P(right) by a regression on roles, pooled and per cluster."""
     (template, cluster, value), width = tries, roles.shape[1]
     played = roles[template]
     apart = [np.where((cluster == number)[:, None], played, 0.0) for number in range(clusters)]
@@ -125,12 +125,12 @@ def _regressed(roles: Floats, tries: TemplateTries, clusters: int) -> Floats:
 
 
 NAME, READING = "template-router", "reading/"
-CLUSTERS = 8  # maximum number of clusters of questions; a small train split gives fewer
+CLUSTERS = 8  # maximum number of question clusters; fewer on a small train split
 SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
 """Shares of the budget by round: the first explores everywhere, later ones promising templates."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
-"""How the first round's tries are shared among shapes (see `Templates`), cheap ones more often."""
-COST_OF_A_CALL = 0.005  # score that one more call must bring: a tie goes to fewer calls
+"""Share of each shape (see `Templates`) in the first round's tries; cheap shapes get more."""
+COST_OF_A_CALL = 0.005  # score that one more call must add, so that ties go to fewer calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class QuestionClusters:
     centres: Floats  # (clusters, terms)
 
     def of(self, texts: Sequence[str]) -> Ints:
-        """Return the cluster of each text: the nearest centre."""
+        """Return the index of each text's cluster: the nearest centre."""
         with one_thread():
             vectors = TfIdf().embed(self.reading, texts)
             far = (self.centres**2).sum(axis=1)[None, :] - 2.0 * vectors @ self.centres.T
@@ -150,7 +150,7 @@ class QuestionClusters:
 
 @lru_cache(maxsize=8)
 def cluster_questions(texts: tuple[str, ...], seed: int) -> QuestionClusters:
-    """Return the clusters of some train questions; found once for all rounds of a training."""
+    """Return clusters of train questions; cached, so that all training rounds share them."""
     reading = TfIdf().fit(texts)
     vectors = TfIdf().embed(reading, texts)
     distinct = len(np.unique(vectors, axis=0))
@@ -163,10 +163,10 @@ def _clusters_in(budget: TrainingBudget) -> QuestionClusters:
 
 
 class TemplateExplorer:
-    """Tries templates on train questions, and learns which one suits which kind of question."""
+    """Training procedure: try templates on train questions, learn the best template per cluster."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return a round of tries that fits its share of the budget; None if it is spent."""
+        """Return the next round of tries, within its share of the budget; None after the last."""
         if not given.publishable:
             raise UserError(
                 f"{NAME} cannot learn from {', '.join(given.suites)}: its artefact would hold "
@@ -200,7 +200,7 @@ class TemplateExplorer:
         return Round("podium/try_templates", {"tries": tries}, len(tries), epochs, start)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the chosen template of every cluster; UserError when no try was made."""
+        """Return the artefact with each cluster's best template; UserError if there is no try."""
         if not any(done):
             raise UserError(
                 f"{NAME}: {given.calls} worker calls are too few for one try. Raise --train-calls."
@@ -229,7 +229,7 @@ class TemplateExplorer:
 def _draw(
     templates: Templates, expected: tuple[Floats, Floats] | None, count: int, random: Generator
 ) -> list[int]:
-    """Return templates to try on a question: by shape at first, then by a draw of their worth."""
+    """Draw `count` templates to try on a question: by shape first, later by Thompson sampling."""
     if expected is None:
         shapes = np.unique(templates.shapes)
         chance = np.array(FIRST_LOOK)[shapes]
@@ -275,7 +275,7 @@ TEMPLATE_ROUTER = SystemCard(
 
 
 def template_system(learned: Artifact) -> System:
-    """Return the system that runs the template of a question's cluster."""
+    """Return the system that runs the template chosen for a question's cluster."""
     reading = strip_prefix(READING, learned.arrays)
     clusters = QuestionClusters(reading, np.asarray(learned.arrays["centres"], dtype=np.float64))
     plans = enumerate_templates(learned.about.workers).plans
@@ -293,7 +293,7 @@ register_learner(NAME, template_system)
 
 @register
 def try_templates(tries: Mapping[str, Sequence[int]]) -> System:
-    """Try templates on train questions: question id -> one index per epoch."""
+    """Return a training system; `tries`: question id -> index of the template per epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         return enumerate_templates(pool.workers).plans[tries[question.id][pool.epoch - 1]]

@@ -1,8 +1,8 @@
-"""TRINITY (arXiv 2512.04695): turns of worker and role until a verifier accepts.
+"""TRINITY (arXiv 2512.04695): a coordinator chooses each turn's worker and role.
 
-From the paper's description: three roles, at most five turns, all earlier visible. `trinity` is
-led by a linear head, which sep-CMA-ES evolves; a try is one question with one candidate head.
-`random-trinity` chooses at random: the value of the loop without a coordinator.
+After the paper's description: three roles, at most five turns that see all earlier ones, until a
+verifier accepts. In `trinity` the coordinator is a linear head, trained by sep-CMA-ES.
+`random-trinity`, a control, chooses at random: the same loop without a trained coordinator.
 """
 
 import math
@@ -35,7 +35,7 @@ from podium.harness.workflow import Step
 
 Role = Literal["thinker", "worker", "verifier"]
 ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")
-TURNS = 5  # the paper's K
+TURNS = 5  # maximum number of turns: the paper's K
 
 THINK = (
     "You are the thinker of this turn. Do not state a final answer. Study the question and the "
@@ -50,7 +50,7 @@ VERIFY = (
     "complete, repeat it in the form the question asks for and end with the line VERDICT: ACCEPT. "
     "If not, say what is wrong with it and end with the line VERDICT: REVISE."
 )
-"""Our own wording: the paper describes the roles, and its prompts are not ours to copy."""
+"""Our own wording, after the paper's description of the roles; we may not copy its prompts."""
 PROMPTS = {"thinker": THINK, "worker": WORK, "verifier": VERIFY}
 
 SOURCE = "TRINITY, arXiv 2512.04695 (the Conductor's sister paper)"
@@ -63,14 +63,14 @@ DEVIATIONS = (
 
 
 Turn = tuple[Role, str]
-"""The role of a turn that was taken, and the reply."""
+"""The role of a past turn, and its reply."""
 Coordinator = Callable[[Question, Sequence[Turn]], tuple[int, Role]]
-"""(question, turns so far) -> the next worker, by its place in the pool, and its role."""
-CoordinatorOf = Callable[[Question, Pool], Coordinator]  # gives each sample its own
+"""(question, turns so far) -> index of the next worker in the pool, and its role."""
+CoordinatorOf = Callable[[Question, Pool], Coordinator]  # makes one coordinator per sample
 
 
 def is_accepted(kind: Kind, turns: Sequence[Turn]) -> bool:
-    """Return whether the last turn is a verifier's that accepts the latest worker's reply."""
+    """Return whether the last turn is a verifier that accepts the latest reply in role worker."""
     latest = latest_work(turns[:-1])
     if latest is None or turns[-1][0] != "verifier":
         return False
@@ -78,12 +78,12 @@ def is_accepted(kind: Kind, turns: Sequence[Turn]) -> bool:
 
 
 def latest_work(turns: Sequence[Turn]) -> str | None:
-    """Return a worker's latest reply; None if no turn was a worker's."""
+    """Return the latest reply in the role of worker; None if there is none."""
     return next((text for role, text in reversed(turns) if role == "worker"), None)
 
 
 def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
-    """Return the loop; `coordinator_of` gives each sample its coordinator."""
+    """Return TRINITY's loop; `coordinator_of` makes the coordinator of each sample."""
     if turns < 1:
         raise UserError(f"TRINITY needs turns of at least 1, not {turns}.")
 
@@ -106,7 +106,7 @@ def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
 
 @register
 def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
-    """Return the loop in which worker and role of each turn are drawn uniformly."""
+    """Return TRINITY's loop with worker and role of each turn drawn uniformly."""
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         random = seeded_random("random-trinity", seed, question.id, pool.epoch)
@@ -118,7 +118,7 @@ def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
 
 def _expected(workers: int, args: Mapping[str, Any]) -> tuple[int, int]:
     turns = int(args.get("turns", TURNS))
-    return min(2, turns), turns  # at the least one to work, one to accept
+    return min(2, turns), turns  # fewest: one turn to answer, one to accept
 
 
 RANDOM_TRINITY = SystemCard(
@@ -136,11 +136,11 @@ RANDOM_TRINITY = SystemCard(
 
 WORDS = 8  # hashed features of the question: few, because calls are few
 FEATURES = WORDS + len(ROLES) + 2
-"""Words, one number per role of the last turn and one for none, and the loop's progress."""
+"""Inputs: hashed words, the last turn's role one-hot (or none), and the share of turns used."""
 
 
 def turn_features(question: Question, turns: Sequence[Turn]) -> Floats:
-    """Return (FEATURES,) numbers; the state of the loop has the same weight as the question."""
+    """Return the coordinator's inputs (FEATURES,): the question's words and the loop's state."""
     last_role = [float(bool(turns) and turns[-1][0] == role) for role in ROLES]
     return np.array(
         [*hash_words(question.text, WORDS), float(not turns), *last_role, len(turns) / TURNS]
@@ -148,12 +148,12 @@ def turn_features(question: Question, turns: Sequence[Turn]) -> Floats:
 
 
 def head_size(workers: int) -> int:
-    """Return the number of weights of a head."""
+    """Return the number of weights of a coordinator's linear head."""
     return (workers + len(ROLES)) * FEATURES
 
 
 def head_coordinator(weights: Floats, workers: Sequence[int]) -> Coordinator:
-    """Return the coordinator that takes the worker and the role of the highest logits."""
+    """Return the coordinator that chooses the worker and the role with the highest logits."""
     head = weights.reshape(len(workers) + len(ROLES), FEATURES)
 
     def choose(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:
@@ -165,15 +165,15 @@ def head_coordinator(weights: Floats, workers: Sequence[int]) -> Coordinator:
 
 
 NAME, WEIGHTS = "trinity", "weights"
-SIGMA = 1.0  # first step size; logits are compared with each other only, so their scale is free
-MOST_QUESTIONS = 16  # evaluations per candidate: the paper's m
-MOST_GENERATIONS = 60  # the paper's
+SIGMA = 1.0  # initial step size; any would do, as only the order of logits matters
+MOST_QUESTIONS = 16  # questions per candidate, at most: the paper's m
+MOST_GENERATIONS = 60  # as in the paper
 
 Fitness = Sequence[Sequence[float]]  # (generations, candidates): mean grades
 
 
 def population_size(dims: int) -> int:
-    """Return how many candidates a generation has: 4 + 3 ln n, rounded up, as in the paper.
+    """Return the number of candidates per generation: 4 + 3 ln(dims), rounded up (the paper's).
 
     >>> population_size(10_240)
     32
@@ -182,7 +182,7 @@ def population_size(dims: int) -> int:
 
 
 def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
-    """Return the next generation's candidates (population, dims) and the mean they vary around."""
+    """Return the next generation's candidates (population, dims), and their search mean."""
     size = population_size(dims)
     search: Any = import_extra("cmaes", "routers").SepCMA(
         mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=size
@@ -194,7 +194,7 @@ def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
 
 
 def mean_grades(tries: Sequence[TrialResult], candidates: int) -> list[float]:
-    """Return each candidate's mean grade; without a grade, the mean of all, or 0."""
+    """Return each candidate's mean grade; for one without grades the overall mean, else 0."""
     grades: list[list[float]] = [[] for _ in range(candidates)]
     for trial in tries:
         if trial.value is not None:
@@ -205,7 +205,7 @@ def mean_grades(tries: Sequence[TrialResult], candidates: int) -> list[float]:
 
 
 def first_question(generation: int, questions: int, available: int) -> int:
-    """Return a generation's first question; each start is used before any is used again.
+    """Return the index of a generation's first question; no index repeats before all are used.
 
     >>> [first_question(at, 5, 9) for at in range(6)], first_question(3, 9, 9)
     ([0, 1, 2, 3, 4, 0], 0)
@@ -217,14 +217,14 @@ def first_question(generation: int, questions: int, available: int) -> int:
 
 
 class TrinityExplorer:
-    """Spends the budget on generations; each generation gets other questions."""
+    """Training procedure: as many generations as the budget allows, each on other questions."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the next generation; None if the budget may not cover all its turns."""
+        """Return the next generation's tries; None if the budget might not cover all turns."""
         candidates = population_size(head_size(len(given.workers)))
         each = candidates * TURNS
         refuse_too_few(NAME, given, each)
-        # Ours is that a budget buys as many questions per candidate as generations.
+        # Our choice: as many generations as questions per candidate.
         available = len(given.questions)
         questions = max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, available))
         spent = sum(trial.calls for tried in done for trial in tried)
@@ -236,7 +236,7 @@ class TrinityExplorer:
         return Round("podium/try_trinity", args, questions, candidates, start, TURNS)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the mean of the last generation's distribution: no single lucky candidate."""
+        """Return the artefact with the last generation's mean weights, not its best candidate."""
         dims = head_size(len(given.workers))
         fitness = [mean_grades(tried, population_size(dims)) for tried in done]
         _, mean = evolve(dims, given.seed, fitness)
@@ -271,7 +271,7 @@ TRINITY = replace(
 
 
 def trinity_system(learned: Artifact) -> System:
-    """Return the loop with the learnt head."""
+    """Return TRINITY's loop with the coordinator of a trained artefact."""
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         refuse_unfit(learned, pool.workers, question)
@@ -286,7 +286,7 @@ register_learner(NAME, trinity_system)
 
 @register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
-    """Try one candidate head per epoch, of the generation after this fitness."""
+    """Return a training system: epoch n runs candidate n; `fitness`: earlier candidates' grades."""
 
     @cache
     def heads(workers: int) -> Floats:

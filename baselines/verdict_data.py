@@ -1,4 +1,4 @@
-"""Verdicts recorded by others, as matrices: routers learn from them and are evaluated on them."""
+"""Grades recorded by others, as (question, model) matrices, to train and evaluate routers on."""
 
 import hashlib
 import math
@@ -37,23 +37,23 @@ Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 
 
 class VerdictRow(BaseModel):
-    """A row of another project's file: extra columns are ignored, the fields here are required."""
+    """Base of rows of other projects' files: extra columns are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """The arguments of a reader."""
+    """Arguments of a function that reads a source of recorded grades."""
 
     data: Path  # the folder of local data
     path: str = ""  # the text after the colon in `routerbench:PATH`
     gpqa: Callable[[], Sequence[Question]] | None = None
-    """Opens GPQA's questions, in memory; None if they cannot be opened."""
+    """Reads GPQA's encrypted questions into memory; None if they are not available."""
 
 
 def check_json(model: type[RowT], path: Path) -> RowT:
-    """Return a JSON file (also .gz) as `model`; UserError if it is absent, damaged or differs."""
+    """Read a JSON file (also .gz) as `model`; UserError if it is absent, damaged or unfit."""
     try:
         content = read_limited(path, DOCUMENT)
         text = unpack_gzip(content) if path.suffix == ".gz" else content
@@ -66,7 +66,7 @@ def check_json(model: type[RowT], path: Path) -> RowT:
 
 
 def pin_files(*paths: Path, fetch: str = "") -> str:
-    """Return the names of files with the heads of their digests; UserError if one is absent."""
+    """Return files' names with the first 12 digits of their sha256; UserError if one is absent."""
     pins: list[str] = []
     for path in paths:
         if not path.is_file():
@@ -77,26 +77,26 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
 
 
 def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, earlier: str) -> None:
-    """Note a question that several files may hold; UserError if they differ."""
+    """Add a question to `by_id`; UserError if it differs from an equally named one there."""
     if by_id.setdefault(row.id, row) != row:
         raise UserError(f"{path}: question {row.id} differs from that of {earlier}.")
 
 
-# Figures in the package: ids, scores, dollars and tokens, and no texts. verdicts/PROVENANCE.toml
-# lists their sources; tests/baselines/pack_verdicts.py builds them.
+# Grades in the package: ids, scores, dollars and tokens, without question texts.
+# verdicts/PROVENANCE.toml lists their sources; tests/baselines/pack_verdicts.py builds the files.
 COST = "|total_cost"
 FIGURES = (("", "score"), (COST, "usd"), ("|tokens_out", "tokens_out"))
-"""The suffix of a model's name in a column's head, and the field of a cell."""
+"""(suffix after the model's name in a column's name, field of `MatrixCell`)."""
 ABOUT = ("id", "kind", "date", "group", "split")
 
 
 def packed_path(name: str) -> Path:
-    """Return the path of a source's packed figures."""
+    """Return the path of a source's packed grades."""
     return Path(__file__).with_name("verdicts") / f"{name}.csv.gz"
 
 
 def packed_verdicts(name: str) -> Verdicts:
-    """Return the questions, without texts, and the verdicts of a source."""
+    """Return a source's packed questions, without texts, and its grades."""
     questions, cells, path = list[MatrixQuestion](), list[MatrixCell](), packed_path(name)
     for n, row in read_rows(path):
         questions.append(MatrixQuestion(text="", **{key: row[key] for key in ABOUT}))
@@ -106,7 +106,7 @@ def packed_verdicts(name: str) -> Verdicts:
 
 
 def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
-    """Return a model's figures, None if a cell is empty; UserError if one is not a valid number."""
+    """Return a model's score, dollars and tokens in a row; UserError if a number is invalid."""
     figures: list[float | None] = []
     for column in (model + suffix for suffix, _ in FIGURES):
         text = str(row.get(column) or "").strip()
@@ -120,13 +120,13 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
     score, usd, tokens = figures
     if score is not None and score > 1:
         raise UserError(f"{place}: the score of {model} is outside 0 to 1.")
-    return MatrixCell(id, model, score, usd or None, tokens)  # no answer costs 0: unknown
+    return MatrixCell(id, model, score, usd or None, tokens)  # a cost of 0 means unknown
 
 
 def _packed_matrix(
     name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
 ) -> Matrix:
-    """Return the matrix of a source, or of a group, with texts or a note that they are absent."""
+    """Return the matrix of a packed source, or of one group; adds a note if texts are absent."""
     questions, cells = packed_verdicts(name)
     if group:
         questions = [q for q in questions if q.group == group]
@@ -139,7 +139,7 @@ def _packed_matrix(
     return assemble_matrix(replace(about, source=source, notes=notes), questions, cells)
 
 
-# LiveCodeBench's leaderboard. Scores are means over its draws (10 for most models), in tenths.
+# LiveCodeBench's leaderboard. Scores are means over draws (10 for most models).
 LIVECODEBENCH_TEXTS = (
     "lcb_qwen_xiangww/Qwen2.5-Ins-7B-ZeroShotCoT__Scenario.codegeneration_1_0.2_eval_all.json"
 )
@@ -147,7 +147,7 @@ BOARDS = ("v6", "v5", "v1")
 
 
 class LiveCodeBenchProblem(VerdictRow):
-    """A problem as a fork of LiveCodeBench recorded it beside its replies."""
+    """A problem of LiveCodeBench, as stored in a fork's result file."""
 
     question_id: str
     question_title: str
@@ -157,17 +157,17 @@ class LiveCodeBenchProblem(VerdictRow):
 
 
 class _Problems(RootModel[tuple[LiveCodeBenchProblem, ...]]):
-    """All problems of a release."""
+    """All problems of a LiveCodeBench release."""
 
 
 def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:
-    """Return the problems in the data folder; none if it has no such file."""
+    """Return LiveCodeBench's problems from the data folder; none if their file is absent."""
     path = plain_or_packed(data / LIVECODEBENCH_TEXTS)
     return check_json(_Problems, path).root if path.is_file() else ()
 
 
 def read_leaderboard(request: SourceRequest) -> Matrix:
-    """Return LiveCodeBench's matrix of a release; UserError if there is no such release."""
+    """Return the leaderboard's matrix of a LiveCodeBench release; UserError if it is unknown."""
     version = request.path or BOARDS[0]
     if version not in BOARDS:
         raise UserError(f"There is no leaderboard {version!r}; there are: {', '.join(BOARDS)}.")
@@ -181,16 +181,16 @@ def read_leaderboard(request: SourceRequest) -> Matrix:
     return _packed_matrix(f"lcb-leaderboard-{version}", about, texts, "lcb-qwen")
 
 
-# GPQA-Diamond: who was right on which of the 198 questions, by record id and without any text.
-# Counted are workers with at least two full passes; a rotation of the answers is a draw, as is a
-# run or an epoch. Left out: gpt-4o and claude-3.5-sonnet of suzgunmirac/dynamic-cheatsheet (two
-# prompts are no two draws, and they name 197 records), and Saturn-7B, R1-distill-70b and
+# GPQA-Diamond: grades of models on its 198 questions, by record id and without any text. Models
+# with at least two complete passes are used; a run, an epoch or a rotation of the options counts as
+# a draw. Left out: gpt-4o and claude-3.5-sonnet of suzgunmirac/dynamic-cheatsheet (their two passes
+# have different prompts, and only 197 records), and Saturn-7B, R1-distill-70b and
 # gemini-2.0-flash-thinking (one pass each, 196 or 197 records). The authors ask that no question
 # appears in plain text: the encrypted archive is opened in memory.
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
 COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
-"""Sources that count, and how their workers are called here: several ran models of one name."""
+"""Sources that are used, and the format of their models' names: two ran equally named models."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
 
@@ -208,7 +208,7 @@ class _Epoch(VerdictRow):
 
 
 def read_gpqa(request: SourceRequest) -> Matrix:
-    """Return the matrix of the counted workers; UserError if a file is absent or incomplete."""
+    """Return GPQA-Diamond's matrix; UserError if a file is absent or incomplete."""
     verdicts, epochs = request.data / VERDICTS, request.data / EPOCHS
     pin = pin_files(verdicts, epochs)
     cells = [
@@ -254,7 +254,7 @@ def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
             )
 
 
-# AIME 2025. The verdicts are Lighteval's, as recorded beside the replies (gtxygyzb/Saturn-code).
+# AIME 2025. The grades are Lighteval's, as stored with the replies in gtxygyzb/Saturn-code.
 AIME_PROBLEMS = "aime25_problems/aime25.jsonl"
 
 
@@ -264,7 +264,7 @@ class _AimeProblem(VerdictRow):
 
 
 def read_aime(request: SourceRequest) -> Matrix:
-    """Return the matrix of four models; UserError if the problems are damaged."""
+    """Return AIME 2025's matrix of four models; UserError if the file of problems is damaged."""
     problems = request.data / AIME_PROBLEMS
     rows = check_rows(_AimeProblem, problems) if problems.is_file() else ()
     texts = {row.id: row.problem for row in rows}
@@ -273,17 +273,17 @@ def read_aime(request: SourceRequest) -> Matrix:
     return _packed_matrix("aime25", about, texts, "aime25")
 
 
-# RouterBench (withmartian/routerbench): rows as CSV, `<model>` beside `<model>|total_cost`. The
-# slices in the data folder were cut by RouterDC, which also declared a train and a test file of
-# each. Not taken over: its price table, which divides by ten million; the dollars are its rows'.
+# RouterBench (withmartian/routerbench): CSV with columns `<model>` and `<model>|total_cost`. The
+# slices (subsets) in the data folder are RouterDC's, each with a train and a test file. Dollars are
+# those of the rows; RouterDC's price table is not used, as it divides by ten million.
 ROUTERBENCH_FOLDER = "routerbench_zs"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
 SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eval"}
-"""The split that a file's name declares."""
+"""Our split of a file, by the word in its name."""
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
-    """Return the matrix of a CSV file, of a folder of them, or of a slice, else of all slices."""
+    """Return the matrix of a CSV file, a folder of CSV files or a slice (default: all slices)."""
     paths = _routerbench_paths(request)
     questions, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
     group = request.path.replace("_", "-") if not paths else ""
@@ -316,7 +316,7 @@ def _routerbench_paths(request: SourceRequest) -> list[Path]:
 
 
 def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
-    """Return the questions and verdicts of RouterBench's files; a UserError names file and line."""
+    """Return questions and grades of RouterBench's files; UserError, with the line, if invalid."""
     rows = [(row, f"{path}, line {n}", path.name) for path in paths for n, row in read_rows(path)]
     if not rows:
         raise UserError(f"{paths[0]} has no rows.")
@@ -327,7 +327,7 @@ def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
     questions, cells = list[MatrixQuestion](), list[MatrixCell]()
     for row, place, name in rows:
         question = _routerbench_question(row, place, name)
-        if often[question.id] > 1:  # other prompts under one id: a digest tells them apart
+        if often[question.id] > 1:  # several prompts share an id: a digest makes it unique
             digest = hashlib.sha256(question.text.encode()).hexdigest()[:8]
             question = replace(question, id=f"{question.id}#{digest}")
         questions.append(question)
@@ -340,7 +340,7 @@ def _routerbench_question(row: dict[str, Any], place: str, file: str) -> MatrixQ
         if not str(row.get(name) or "").strip():
             raise UserError(f"{place}: its {name!r} is missing or empty.")
     id, text, group = str(row["sample_id"]), str(row["prompt"]).strip(), str(row["eval_name"])
-    if text[:2] in {"['", '["'} and text[-2:] in {"']", '"]'}:  # a list of one, as Python prints it
+    if text[:2] in {"['", '["'} and text[-2:] in {"']", '"]'}:  # Python's repr of ["..."]
         text = text[2:-2].replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
     declared = re.search(r"._(train|test)\.csv(\.gz)?$", file)
     split = SPLITS[declared[1]] if declared else ""
@@ -348,7 +348,7 @@ def _routerbench_question(row: dict[str, Any], place: str, file: str) -> MatrixQ
 
 
 def _without_beginnings(questions: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
-    """Return the questions without the lines that all prompts of their slice begin with."""
+    """Return the questions without the first lines that all prompts of their slice share."""
     common: dict[str, int] = {}
     for group in {q.group for q in questions}:
         texts = [q.text for q in questions if q.group == group]
@@ -360,8 +360,8 @@ def _without_beginnings(questions: Sequence[MatrixQuestion]) -> list[MatrixQuest
 
 
 # RouterArena's cached results. Scores are of several metrics (choices, exact match, METEOR, tests
-# passed). Dollars are RouterArena's, at the price table beside its results; its token counts were
-# not checked against a provider (its own threads say so). A generation that failed has no score.
+# passed). Dollars are RouterArena's, by its own price table; its token counts were not checked
+# against a provider (as its issues say). A generation that failed has no score.
 ROUTERARENA_FOLDER = "routerarena_cached"
 ROUTERARENA_FILES = ("claude-3-haiku-20240307.jsonl", "gemini-2.0-flash-001.jsonl")
 ROUTERARENA_KINDS: dict[str, Kind] = {"mcq_accuracy": "choice", "code_accuracy": "program"}
@@ -383,7 +383,7 @@ class _RouterArenaRow(VerdictRow):
 
 
 def read_routerarena(request: SourceRequest) -> Matrix:
-    """Return the matrix of two models, or of a directory; UserError if a file is unreadable."""
+    """Return RouterArena's matrix: two models, or a directory's; UserError if unreadable."""
     paths = _routerarena_paths(request)
     pin = pin_files(*paths, fetch="routerarena")
     questions, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
@@ -394,7 +394,7 @@ def read_routerarena(request: SourceRequest) -> Matrix:
             _join(questions, question, path, paths[0].name)
             below += (row.score or 0) < 0
             figures = (None, None, None)
-            if row.success and row.score is not None:  # no answer costs 0: unknown
+            if row.success and row.score is not None:  # a cost of 0 means unknown
                 figures = (max(0.0, row.score), row.usd or None, row.tokens)
             cells.append(MatrixCell(id, row.llm_selected, *figures))
     notes = ["Scores are of several metrics, not all of them right or wrong; one draw each."]
@@ -420,10 +420,10 @@ def _routerarena_paths(request: SourceRequest) -> list[Path]:
 
 
 # LLMRouterBench (ynulihao/LLMRouterBench), by its README: DIR/<dataset>/<split>/<model>/<name>-
-# <YYYYmmdd_HHMMSS>.json, each file one model's records of one data set; of several the newest
-# counts, and none marked `demo`. Where its own loader takes 0, this says unknown. A record without
-# a score, or without any output token and any output, is a generation that failed. A cost of 0 is a
-# model without a price (its small models ran on the authors' machines).
+# <YYYYmmdd_HHMMSS>.json, each file one model's records of one data set. The newest file is used,
+# and none marked `demo`. Missing scores and costs are unknown here; its own loader reads them as 0.
+# A record without a score, or without output tokens and output, is a failed generation. A cost of 0
+# means that the model has no price (small models ran on the authors' machines).
 
 
 class _Record(VerdictRow):
@@ -446,7 +446,7 @@ class _RecordFile(VerdictRow):
 
 
 def read_llmrouterbench(request: SourceRequest) -> Matrix:
-    """Return the matrix of a directory of result files; UserError if two of them disagree."""
+    """Return the matrix of a directory of result files; UserError if files' questions differ."""
     folder = Path(request.path)
     if not request.path or not folder.is_dir():
         raise UserError(
@@ -457,7 +457,7 @@ def read_llmrouterbench(request: SourceRequest) -> Matrix:
     by_id, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for path, file in files:
         for record in file.records:
-            # The question, without the template around it if both are there.
+            # The question without its prompt template, if it is recorded.
             text = record.origin_query or record.prompt or ""
             if not text.strip():
                 raise UserError(f"{path}: record {record.index} has no question.")
@@ -476,7 +476,7 @@ def read_llmrouterbench(request: SourceRequest) -> Matrix:
 
 
 def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
-    """Return, per data set, split and model, the newest file that is no demonstration."""
+    """Return the newest file of each data set, split and model, without those marked `demo`."""
     newest: dict[tuple[str, str, str], tuple[str, Path, _RecordFile]] = {}
     for path in sorted(folder.rglob("*.json")):
         file = check_json(_RecordFile, path)

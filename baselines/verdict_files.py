@@ -1,4 +1,4 @@
-"""Verdicts in the user's own files: Inspect's logs, a table with named columns."""
+"""Read grades from the user's own files: Inspect's logs, or a table with named columns."""
 
 import re
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from podium.harness.records import PODIUM
 from podium.harness.suite import publishable
 
 PRIVATE = re.compile("gpqa", re.IGNORECASE)
-"""Data sets whose authors ask that no question appears in plain text, by their usual names."""
+"""Names of data sets whose authors ask that no question appears in plain text."""
 
 
 def named_path(request: SourceRequest, form: str) -> Path:
-    """Return the file or folder after the colon; UserError if there is none."""
+    """Return the existing path of a source `NAME:PATH`; UserError if there is none."""
     path = Path(request.path)
     if not request.path or not path.exists():
         raise UserError(f"There is no {request.path or 'path'}. Write `podium route {form}`.")
@@ -36,7 +36,7 @@ def named_path(request: SourceRequest, form: str) -> Path:
 
 
 def share(value: object, place: str) -> float:
-    """Return a score; UserError if it is absent, or no number from 0 to 1."""
+    """Return `value` as a score; UserError if it is missing, or not a number from 0 to 1."""
     if value is None:
         raise UserError(f"{place}: it is missing.")
     if not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -44,12 +44,12 @@ def share(value: object, place: str) -> float:
     return float(value)
 
 
-# Inspect's logs, of any task: a model's verdict is its first scorer's, an epoch a draw.
+# Inspect's logs of any task: the grade is that of the task's first scorer; each epoch is a draw.
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
 def read_inspect_logs(request: SourceRequest) -> Matrix:
-    """Return the matrix of Inspect's logs; UserError for verdicts that are no numbers."""
+    """Return the matrix of Inspect's logs; UserError if a score is not a number or letter grade."""
     folder = named_path(request, "inspect:DIR")
     questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     tasks, public = set[str](), True
@@ -74,7 +74,7 @@ def read_inspect_logs(request: SourceRequest) -> Matrix:
                     )
                 cells.append(_inspect_cell(sample, id, model, path))
     note = "Scores are each task's first scorer's; dollars are Inspect's, where it had prices."
-    cells.sort(key=lambda cell: cell.worker)  # logs of one second are in any order
+    cells.sort(key=lambda cell: cell.worker)  # the order of logs from the same second is arbitrary
     name = f"inspect:{','.join(sorted(tasks))}"
     about_it = MatrixSource(name, "logs of inspect eval", notes=(note,), publishable=public)
     return assemble_matrix(about_it, [*questions.values()], cells)
@@ -101,13 +101,13 @@ def _empty(value: object) -> object:
     return None if value == "" else value
 
 
-UNKNOWN = BeforeValidator(_empty)  # an empty cell is unknown, while 0 is a figure
+UNKNOWN = BeforeValidator(_empty)  # an empty cell is unknown, not 0
 Amount = Annotated[Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, UNKNOWN]
-"""Dollars or tokens."""
+"""Dollars or tokens; None: unknown."""
 
 
-# A table with a row per question and model. Each column may have any of these names; HELM's own
-# is first in each list.
+# A table with a row per question and model. A column may have any name of its list, of which the
+# first is HELM's.
 class _TableRow(VerdictRow):
     id: str = Field(
         min_length=1,
@@ -153,7 +153,7 @@ def read_table(request: SourceRequest) -> Matrix:
     for row in check_rows(_TableRow, path):
         id = f"{row.group}/{row.id}" if row.group else row.id
         earlier = questions.get(id)
-        if earlier is None or not earlier.text:  # an empty cell says nothing of the text
+        if earlier is None or not earlier.text:  # an empty cell does not contradict a text
             questions[id] = MatrixQuestion(id, row.text, group=row.group)
         elif row.text and earlier.text != row.text:
             raise UserError(

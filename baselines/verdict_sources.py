@@ -1,4 +1,4 @@
-"""Every source of recorded verdicts by name, for `podium route`."""
+"""Sources of recorded grades by name, for `podium route`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,14 +21,14 @@ from podium.harness.learning import Matrix, matrix_of_logs
 
 @dataclass(frozen=True, slots=True)
 class VerdictSource:
-    """A source of recorded verdicts that `podium route` knows by name."""
+    """A source of recorded grades that `podium route` knows by name."""
 
     name: str
-    holds: str  # workers, questions, what is known of costs; for `podium route --list`
+    holds: str  # for `podium route --list`: its models, questions, known costs
     read: Callable[[SourceRequest], Matrix]
     path: str = ""  # form of the text after the colon, e.g. `DIR`; `[SLICE]` if it is optional
-    suite: str = ""  # the suite with the same questions; empty if there is none, or several
-    needs: str = ""  # what is not in the package, and how to get it
+    suite: str = ""  # the suite with the same questions; empty if none or several
+    needs: str = ""  # data that is not in the package, and how to get it
 
 
 def _read_logs(request: SourceRequest) -> Matrix:
@@ -117,7 +117,7 @@ SOURCES: Mapping[str, VerdictSource] = {source.name: source for source in _EVERY
 
 
 def read_matrix(reference: str, request: SourceRequest) -> Matrix:
-    """Return the matrix of `NAME` or `NAME:PATH`; UserError if a reader refuses it."""
+    """Return the matrix of source `NAME` or `NAME:PATH`; UserError if it cannot be read."""
     name, colon, path = reference.partition(":")
     if name not in SOURCES:
         raise no_such("source", name, SOURCES, "there are: ")

@@ -1,4 +1,4 @@
-"""Several replies, one answer: a vote, a judge, a debate, or the one nearest to all (Smoothie)."""
+"""Several replies, one answer: a vote, a judge, a debate, or the most central one (Smoothie)."""
 
 import re
 from collections.abc import Sequence
@@ -76,10 +76,10 @@ CHOOSE = (
     "which one is most likely to be correct and complete. End with one line that holds the number "
     "of that candidate and nothing else, in this form:\nCHOICE: <number>"
 )
-"""Our own words, both."""
+"""Both prompts are in our own words."""
 
 UNREADABLE = "a judge's choice could not be read, so the first candidate stands"
-"""Footnote of the row, with the number of cases."""
+"""Footnote of the system's row in a table, printed with the number of cases."""
 
 BEST_OF_N = SystemCard(
     name="best-of-n",
@@ -105,7 +105,7 @@ _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
 
 
 def choice_number(reply: str, n: int) -> int | None:
-    r"""Return the index from 0 of the last choice in a judge's reply; None if there is none.
+    r"""Return the index, from 0, of the last `CHOICE:` in a judge's reply; None if not 1 to n.
 
     >>> choice_number("I would not take 1.\nCHOICE: 2", 3), choice_number("CHOICE: 4", 3)
     (1, None)
@@ -116,9 +116,9 @@ def choice_number(reply: str, n: int) -> int | None:
 
 
 def pick_candidate(kind: Kind, verdict: str, candidates: Sequence[str]) -> int | None:
-    r"""Return the index from 0 of the candidate a judge picks: by number, else by its own answer.
+    r"""Return the index of the candidate that a judge picks by number, else by its own answer.
 
-    A number of no candidate is no choice, even if the judge also states an answer.
+    None if the number fits no candidate, even if the judge also states an answer.
 
     >>> pick_candidate("integer", "It is 7.\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"])
     1
@@ -152,7 +152,7 @@ def best_of_n_system(
 
 
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
-    """Return whether the last line `VERDICT: ...` of a check approves of an answer."""
+    """Return whether a check's last `VERDICT: ` is `yes`; without one, if it repeats `answer`."""
     verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
     if verdicts:
         return str(verdicts[-1]).upper() == yes
@@ -167,7 +167,7 @@ AGAIN = (
 )
 """Our own words, from the paper's description: the authors' repository has no licence."""
 
-AGENTS, ROUNDS = 3, 2  # the authors' setting in most of their tables
+AGENTS, ROUNDS = 3, 2  # as in most of the authors' tables
 
 DEBATE = SystemCard(
     name="debate",
@@ -218,8 +218,8 @@ def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int =
     return answer
 
 
-TRIPLET = 3  # the fewest workers
-DIMS = 512  # numbers per answer
+TRIPLET = 3  # minimum number of workers
+DIMS = 512  # embedding dimensions of an answer
 APART = 2.0  # squared distance of answers with nothing in common: orthogonal unit vectors
 GLOBAL, DISTANCES = "smoothie-global", "distances"
 _OF_SMOOTHIE = (
@@ -236,9 +236,9 @@ _OF_SMOOTHIE = (
 def triplet_errors(distances: Floats) -> Floats:
     """Return each worker's estimated squared error from (n, n) mean squared distances.
 
-    For each pair of others, (d_ij + d_ik - d_jk) / 2, averaged over all pairs: the triplet
-    estimator (section 4 of the paper). The paper's weight is inversely proportional to it, so its
-    largest weight is the smallest error; noise can make an estimate negative.
+    Worker i's error is the mean of (d_ij + d_ik - d_jk) / 2 over all pairs j, k of others: the
+    triplet estimator (section 4 of the paper). The paper weights workers by the inverse, so the
+    smallest error is its largest weight; noise can make an estimate negative.
 
     >>> triplet_errors(np.array([[0, 3, 5], [3, 0, 6], [5, 6, 0.0]])).tolist()
     [1.0, 2.0, 4.0]
@@ -250,7 +250,7 @@ def triplet_errors(distances: Floats) -> Floats:
 
 
 def answer_distances(answers: Sequence[str | None]) -> Floats:
-    """Return (n, n) squared distances, 0 to 4; an absent answer is `APART` from all others."""
+    """Return squared distances (n, n), 0 to 4; a missing answer (None) is `APART` from others."""
     points = np.array([hash_words(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     lacking = [index for index, answer in enumerate(answers) if answer is None]
@@ -260,18 +260,18 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 
 
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
-    """Return the first worker with the least error, of those with an answer, or of all."""
+    """Return the index of the worker with the least error among those that answered, or all."""
     errors = np.round(triplet_errors(distances), 12)
     answered = [index for index, answer in enumerate(answers) if answer is not None]
     return min(answered or range(len(answers)), key=lambda index: errors[index])
 
 
 def smoothie_system(learned: Artifact | None = None) -> System:
-    """Return Smoothie: all workers answer, and the one nearest to all others is trusted.
+    """Return Smoothie: all workers answer, and the answer nearest to all others is returned.
 
-    After Guha et al. 2024, arXiv 2412.04692, from the paper. Answers are embedded, not replies:
-    workers that cannot answer use the same words, and would be trusted for it. Distances learnt on
-    the train split are added to those of this question.
+    After the paper, Guha et al. 2024, arXiv 2412.04692. Extracted answers are embedded, not whole
+    replies: refusals in equal words would be near each other, and be chosen. Distances learnt on
+    train questions (`learned`) are added to those of the question.
     """
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -295,17 +295,17 @@ def smoothie_system(learned: Artifact | None = None) -> System:
 
 
 class SmoothieExplorer:
-    """Asks every worker as many train questions as the budget pays for, and keeps distances."""
+    """Training procedure: ask every worker as many train questions as the budget pays for."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round; None after it."""
+        """Return the only round of training calls; None once it is done."""
         each = len(given.workers)
         refuse_too_few(GLOBAL, given, max(TRIPLET, each))
         questions = min(len(given.questions), given.calls // each)
         return None if done else Round("podium/smoothie_local", {}, questions, 1, most_calls=each)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the sum of distances over all tries; grades are not used."""
+        """Return the artefact: workers' distances summed over train questions; no grades."""
         n = len(given.workers)
         total = np.zeros((n, n))
         noted = [t.noted[DISTANCES] for tried in done for t in tried if DISTANCES in t.noted]

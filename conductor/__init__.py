@@ -1,6 +1,6 @@
 """Plans written by a model: the conductor (arXiv 2512.04388), prompted or trained.
 
-Begin with `prompt.py` and `policy.py`; `training/train.py` is a training from top to bottom.
+Read `prompt.py` and `policy.py` first; `training/train.py` runs a whole training.
 """
 
 from collections.abc import Mapping
@@ -20,4 +20,4 @@ SYSTEMS: Mapping[str, SystemCard] = {
         profiled.PROFILED_SHUFFLED,
     )
 }
-"""By name as in tables: `conductor` is the trained one, then every further released checkpoint."""
+"""Cards by system name. `conductor` is the trained one; then other released checkpoints."""

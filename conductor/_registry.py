@@ -1,4 +1,4 @@
-"""What Inspect finds: the conductor's solvers, and the provider of embedded checkpoints."""
+"""Entry points for Inspect: the conductor's solvers, and the model provider `embedded`."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @modelapi(name="embedded")
 def embedded() -> type[ModelAPI]:
-    """Return the provider of checkpoints that run in this process (conductor/embedded)."""
+    """Return the model provider that runs checkpoints in this process (conductor/embedded.py)."""
     from podium.conductor.embedded import EmbeddedAPI
 
     return EmbeddedAPI

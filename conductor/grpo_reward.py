@@ -1,4 +1,4 @@
-"""A plan's value: the plan is run on a pool, graded by its suite, and rewarded."""
+"""Rewards of plans in training: run a plan on a pool, grade its answer, compute the reward."""
 
 import asyncio
 import secrets
@@ -46,21 +46,21 @@ from podium.harness.run.preflight import refuse_too_little
 from podium.harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
-MARGIN = 0.05  # by which a right answer stays above a wrong one at any cost
-DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
+MARGIN = 0.05  # least reward of a right answer above a wrong one's, at any cost
+DISCOUNT = 0.25  # factor of first rounds' rewards in recursive runs (arXiv 2512.04388, app. A.3)
 
 
 @dataclass(frozen=True, slots=True)
 class CostAware:
-    """`wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; all else is the paper's.
+    """Reward `wrong + grade * (1 - wrong - weight * min(1, cost / scale))`, with PAPER's `wrong`.
 
-    Clearly ours: the paper has no cost term. Gated by success as in xRouter (arXiv 2510.08439), so
-    that saving never pays more than being right: UserError for a weight that would break that.
+    The cost term is ours, the rest is the paper's. Only right answers lose by cost, as in xRouter
+    (arXiv 2510.08439), so a right answer always earns more: UserError if `weight` is too large.
     """
 
-    weight: float  # what the dearest right answer loses
-    scale: float  # dollars or calls from which on a right answer loses all of `weight`
-    by: CostBy = "usd"  # would-be dollars, which cached replies have too, or worker calls
+    weight: float  # reward that the most expensive right answer loses
+    scale: float  # dollars or calls at which a right answer loses all of `weight`
+    by: CostBy = "usd"  # unit of cost: dollars (cached replies at full price) or worker calls
 
     def __post_init__(self) -> None:
         limit = 1 - PAPER.wrong - MARGIN
@@ -73,7 +73,7 @@ class CostAware:
             raise UserError(f"The cost scale must be more than 0, not {self.scale:g}.")
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward; None for a graded answer whose cost is unknown, right or wrong.
+        """Return the reward; None if a graded answer's cost is unknown, be it right or wrong.
 
         >>> from decimal import Decimal
         >>> cost = CostAware(weight=0.4, scale=0.01)
@@ -83,7 +83,7 @@ class CostAware:
         if status is not Status.SCORED:
             return PAPER.of(status, grade, effort)
         cost = effort.usd if self.by == "usd" else effort.calls
-        if cost is None:  # masking right ones alone would teach that they are wrong
+        if cost is None:  # if only right answers were left out, wrong ones would seem better
             return None
         wrong = PAPER.wrong
         return wrong + grade * (1 - wrong - self.weight * min(1.0, float(cost) / self.scale))
@@ -91,10 +91,10 @@ class CostAware:
 
 @dataclass(frozen=True, slots=True)
 class Discounted:
-    """A first round's reward times `discount`, a later round's as it is: for recursive runs.
+    """Reward rule of recursive runs: `base`, times `discount` in first rounds.
 
-    Inside a group that is divided by its own deviation a common factor cancels: it has an effect
-    only with `scale_rewards` of `batch` or `none`.
+    GRPO with `scale_rewards=group` divides by a group's standard deviation, which cancels a common
+    factor: the discount has an effect only with `batch` or `none`.
     """
 
     base: RewardRule
@@ -107,29 +107,29 @@ class Discounted:
             )
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the base's reward, discounted in a first round."""
+        """Return the reward of `base`, times `discount` in a first round."""
         value = self.base.of(status, grade, effort)
         return value if value is None or effort.again else self.discount * value
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """How workflows are carried out."""
+    """How workflows are run in training: budget, format, limits, logs and cached replies."""
 
-    budget: Budget = field(default_factory=Budget)  # of one workflow; one that it stops is graded
+    budget: Budget = field(default_factory=Budget)  # per workflow; if exceeded, it is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
-    """Limit of all workflows, including earlier spending in `log_dir`: a call that could pass it is
-    not made, and its item has no value."""
+    """Limit in dollars of all workflows, earlier spending in `log_dir` included. A call that could
+    pass it is not made, and its plan has no reward."""
     seed: int = 0  # of rehearsal workers
-    time_scale: float = 0.0  # seconds that they sleep per second of their modelled latency
-    log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
-    per_minute: float | None = None  # calls of one worker, begun evenly; may be less than 1
+    time_scale: float = 0.0  # seconds that rehearsal workers sleep per second of modelled latency
+    log_dir: Path | None = None  # folder of the journal of worker calls; None: no journal
+    per_minute: float | None = None  # calls per minute and worker, evenly spaced; may be below 1
     kept: frozenset[str] | None = None
-    """Suites whose replies are stored below `log_dir`, as their questions may be published; those
-    of others stay in memory. None: no reply is kept, and an item rewarded again is asked again."""
-    rank: int = 0  # number of this process in a training
-    processes: int = 1  # number of processes: each has an equal share of the budget
+    """Suites whose replies are cached in files below `log_dir`, as their questions may be
+    published; replies of other suites are cached in memory. None: no cache."""
+    rank: int = 0  # index of this process in a training
+    processes: int = 1  # number of processes; they share the budget equally
 
     def __post_init__(self) -> None:
         if self.per_minute is not None and self.per_minute <= 0:
@@ -140,17 +140,17 @@ class PlanSettings:
 
 @dataclass(slots=True)
 class CachedPool(Pool):
-    """A pool that keeps its replies: they are paid for, even if their plan fails."""
+    """A pool that caches paid replies, and lists all replies even if their plan fails."""
 
     identities: dict[str, str] = field(default_factory=dict[str, str])
-    """By worker: all that its replies depend on besides the request."""
+    """Worker -> text of its settings that affect replies, as part of the cache key."""
     pace: RateLimiter = field(default_factory=lambda: RateLimiter({}))
-    paid: PaidReplies | None = None  # None: no reply is kept, and every request is a call
-    lasting: bool = True  # whether its replies may be written to a file
+    paid: PaidReplies | None = None  # the cache; None: every request is sent
+    lasting: bool = True  # whether replies may be cached in a file
     replies: list[Reply] = field(default_factory=list[Reply])
-    cached: int = 0  # replies that needed no call: they had been paid for
+    cached: int = 0  # number of replies from the cache
     refused: list[tuple[Reply, Request]] = field(default_factory=list[tuple[Reply, Request]])
-    """Requests that were longer than their worker's context, with the replies."""
+    """(reply, request) of requests that were longer than their worker's context."""
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         role = request.role
@@ -178,7 +178,7 @@ class CachedPool(Pool):
         return reply
 
     def overflow(self, answer: Answer, question: Question) -> tuple[Status, str] | None:
-        """Return the status and the reason if the last reply is a refusal for length; else None."""
+        """Return status and reason if the last request exceeded its worker's context, else None."""
         final = answer.replies[-1] if answer.replies else None
         if final is None or not any(reply is final for reply, _ in self.refused):
             return None
@@ -190,26 +190,26 @@ class CachedPool(Pool):
 
 
 def _is_bare(request: Request, question: Question) -> bool:
-    """Return whether a request is a question and no more than an instruction, shorter than it."""
+    """Return whether a request is one turn of at most twice the question's length."""
     texts = [turn.text for turn in request.messages]
     return len(texts) == 1 and len(texts[0]) <= 2 * len(question.text)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRound:
-    """A first plan's outcome, from which a later round starts."""
+    """A first round's plan and answer, from which a later round starts."""
 
     workflow: Workflow
     answer: Answer
     refused: tuple[Status, str] | None = None
-    """Status and reason of keeping its answer, if its last request was refused for its length."""
+    """Status and reason if its last request exceeded the worker's context: no answer to keep."""
 
 
 class PlanAnswerer:
-    """The `Answerer` that runs workflows on a pool, with the prices of a book."""
+    """The `answer` function of a `Reward`: runs plans on a pool, priced by a price book."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
-        """Keep the pool; UserError for a limit that fits no call, or that cannot be enforced."""
+        """Prepare runs; UserError if the dollar limit is below one call, or cannot be enforced."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -218,13 +218,13 @@ class PlanAnswerer:
         if settings.max_usd is not None:
             refuse_too_little(spec, book, settings.max_usd / settings.processes, settings.processes)
         self._spend = Spend(book, settings.max_usd, earlier.usd, unbounded=earlier.unbounded)
-        self.before = self._spend.gone  # spent by all processes before this one began
+        self.before = self._spend.gone  # dollars spent by all processes before this one started
         if settings.max_usd is not None and settings.processes > 1:
             self.allow((settings.max_usd - self.before) / settings.processes)
         head = Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
         self._journal = TaskJournal(folder, head) if folder else None
         if self._journal:
-            finalize(self, self._journal.close)  # at the latest when the process ends
+            finalize(self, self._journal.close)  # at garbage collection or process exit
         self._paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
         pace, told_apart_by = settings.per_minute, {"model", "config", "args"}
         self._pace = RateLimiter({slot.name: pace for slot in spec.slots} if pace else {})
@@ -233,11 +233,11 @@ class PlanAnswerer:
             for slot in spec.slots
         }
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
-        self.stopped = ""  # why no more calls are made, in one sentence; empty while budget remains
-        self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
+        self.stopped = ""  # why no more calls are made, a sentence; empty while budget remains
+        self.firsts: dict[str, FirstRound] = {}  # by `RewardItem.first` of later rounds
 
     def __reduce__(self) -> "tuple[type[PlanAnswerer], tuple[PoolSpec, Book, PlanSettings]]":
-        """Return how another process rebuilds this answerer."""
+        """Return class and arguments, from which pickle rebuilds this answerer elsewhere."""
         return PlanAnswerer, self._arguments
 
     @property
@@ -250,7 +250,7 @@ class PlanAnswerer:
         self._spend.limit = self._spend.gone + usd
 
     def check(self, item: RewardItem) -> None:
-        """Raise UserError if an item's workers or its first round are unknown."""
+        """Raise UserError if an item's workers or its first round are not known here."""
         if self._paid:
             self._paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
@@ -265,7 +265,7 @@ class PlanAnswerer:
             )
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
-        """Return the answer of the item's workflow, or why there is none."""
+        """Run the item's plan; return its answer and cost, or the status if there is no answer."""
         plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
             message = f"No workflow: {plan.reason}."
@@ -305,13 +305,13 @@ class PlanAnswerer:
         return answer.text, Status.SCORED, ""
 
     def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
-        """Return the plan that an item's completion asks for, as its form and round allow it."""
+        """Return the plan in an item's completion, parsed by the format and the item's round."""
         workers = item.workers or self._spec.names
         reader = read_later_plan if item.first else read_plan
         return reader(self._settings.form, item.completion, workers)
 
     async def first_round(self, item: RewardItem, question: Question) -> FirstRound | None:
-        """Run a first plan, for a later round to continue; None for text that is no plan."""
+        """Run a first plan, for a later round to continue; None if the text holds no plan."""
         plan = self.read(item)
         if not isinstance(plan, Workflow):
             return None
@@ -330,9 +330,9 @@ class PlanAnswerer:
             return await execute(workflow, question, pool, self._settings.budget, answer)
 
     def _pool(self, item: RewardItem) -> CachedPool:
-        """Return a pool for one item; equal workflows of a group get replies of their own."""
+        """Return a pool for one item; equal workflows of a group get separate replies."""
         loop = asyncio.get_running_loop()
-        if self._made is None or self._made[0] is not loop:  # a client works in one loop only
+        if self._made is None or self._made[0] is not loop:  # clients are bound to one event loop
             settings = self._settings
             self._made = loop, pool_models(self._spec, settings.seed, settings.time_scale)
         return CachedPool(
@@ -348,7 +348,7 @@ class PlanAnswerer:
 
 
 def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]]:
-    """Return a function from a question to a policy's chat messages: the conductor's prompt."""
+    """Return a function from a question to the conductor's prompt, as chat messages for GRPO."""
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
@@ -359,24 +359,24 @@ def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]
 
 
 class RewardConfig(BaseModel):
-    """How plans are valued, and how workers are asked for them."""
+    """Settings of rewards in a training: the rule, and how plans are run on workers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["paper", "plain", "cost-aware"] = "paper"
-    cost_weight: float = Field(default=0.0, ge=0, le=1)  # what the dearest right answer loses
-    cost_scale: float = Field(default=0.0, ge=0)  # dollars or calls from which on all is lost
+    cost_weight: float = Field(default=0.0, ge=0, le=1)  # `CostAware.weight`
+    cost_scale: float = Field(default=0.0, ge=0)  # `CostAware.scale`, in dollars or calls
     cost_by: CostBy = "usd"
-    concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together
-    rpm: int | None = Field(default=None, ge=1)  # requests a minute and worker; None: no limit
+    concurrency: int = Field(default=64, ge=1)  # plans run in parallel, over all processes
+    rpm: int | None = Field(default=None, ge=1)  # requests per minute and worker; None: no limit
     max_usd: Decimal | None = Field(default=None, gt=0)
-    """Of all processes; the remaining budget is divided among them anew at every step."""
-    timeout_s: float = Field(default=120.0, gt=0)  # for one plan, besides waits for rate limits
+    """Limit of all processes together; every step divides the rest among them."""
+    timeout_s: float = Field(default=120.0, gt=0)  # for one plan, without waits for rate limits
     max_masked: float = Field(default=0.3, ge=0, le=1)
-    deduplicate: bool = False  # carry out equal plans of one group once instead of once each
-    resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
-    ahead: bool = True  # whether plans that have ended are rewarded while others are written
-    time_scale: float = Field(default=0.0, ge=0)  # seconds a rehearsal worker sleeps a modelled one
+    deduplicate: bool = False  # run equal plans of one group once, not once each
+    resample: int = Field(default=0, ge=0, le=8)  # most `Resampling` rounds per batch
+    ahead: bool = True  # run complete plans while others are still generated
+    time_scale: float = Field(default=0.0, ge=0)  # as `PlanSettings.time_scale`
 
 
 def training_reward(
@@ -389,7 +389,7 @@ def training_reward(
     discount: float | None = None,
     box: Any = None,
 ) -> tuple[Reward, PlanAnswerer]:
-    """Return a reward for the suites' questions; UserError for what cannot be valued or paid."""
+    """Return the reward function and its answerer; UserError if a needed price is missing."""
     values = reward_values(config, discount)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
     if in_dollars or plans.max_usd is not None:
@@ -402,20 +402,20 @@ def training_reward(
                 )
     publishable = frozenset(name for name, split in splits.items() if split.suite.publishable)
     answerer = PlanAnswerer(spec, book, replace(plans, kept=publishable))
-    calls = config.concurrency * plans.form.max_steps  # all of one worker, at the slowest
+    calls = config.concurrency * plans.form.max_steps  # worst case: all calls go to one worker
     waits = calls * MINUTE_S / plans.per_minute if plans.per_minute else 0.0
     settings = RewardSettings(
         most=config.concurrency,
         timeout_s=config.timeout_s + waits,
         max_masked=config.max_masked,
         values=values,
-        budget_masks=False,  # the answerer enforces the budget: it knows what is cached
+        budget_masks=False,  # the answerer enforces the budget, as it knows the cache
     )
     return Reward(splits, answerer, settings, box), answerer
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return the rule of rewards, first rounds times `discount`; UserError for bad terms."""
+    """Return the reward rule, discounted in first rounds if `discount`; UserError if invalid."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

@@ -1,7 +1,7 @@
-"""Runnable plans as a regular expression, and the tokens that it lets a model write next.
+"""Guided decoding: valid plans as a regular expression, and the tokens that it allows next.
 
-After Willard and Louf (arXiv 2307.09702). Expressions are matched as a whole and have what every
-structured-output engine reads: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
+After Willard and Louf (arXiv 2307.09702). Expressions match whole texts and use only syntax of all
+structured-output engines: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
 """
 
 from collections import deque
@@ -17,32 +17,32 @@ from numpy.typing import NDArray
 from podium.conductor.parse import NAMES, PlanFormat
 from podium.harness.errors import UserError
 
-COMPACT_THOUGHT = " Ask: {}. Ask:"  # opens the thought of a conductor that reads cards
-STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # without control characters
+COMPACT_THOUGHT = " Ask: {}. Ask:"  # form of the reasoning of a compact conductor that reads cards
+STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # a JSON string without control characters
 OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
-"""A worker's name in a compact thought: the first word of its card, which ends in no digit."""
+"""A worker's name in compact reasoning: the first word of its card, without digits."""
 _SPECIAL = "\\[](){}|*+?.^$"
-NEVER = 1 << 30  # the need of a token that may not be written
-MOST_NODES = 50_000  # of an automaton: limits the cost of large counts in an expression
-MOST_GUIDES = 64  # expressions whose states are kept for one tokenizer: one for each pool size
+NEVER = 1 << 30  # the need (see `Needs`) of a token that is not allowed
+MOST_NODES = 50_000  # nodes of an automaton: limits the cost of large `{m,n}`
+MOST_GUIDES = 64  # expressions cached per tokenizer; there is one per pool size
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _UNREAD = "]{}*+?.^$()"  # characters that are literal only after a backslash
-Part = Callable[[int], int]  # adds its nodes after one, and returns the node after them
-State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
+Part = Callable[[int], int]  # start node -> end node; adds the nodes of a subexpression between
+State = frozenset[int]  # active nodes after a text: those that read a character, and the end node
 Needs = NDArray[np.int32]
-"""(vocabulary,): upper bound of the tokens that must follow each token if it is taken, the ending
-one included, since every character is a token, too. `NEVER` if it may not be taken."""
+"""(vocabulary,): after each token, an upper bound of the tokens that must still follow, end token
+included (every character is also a token, so characters are counted). `NEVER`: not allowed."""
 
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return the expression of every plan for this number of workers, reasoning included."""
+    """Return a regular expression of all valid plans for `workers` workers, with reasoning."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 
 
 def _thought(form: PlanFormat, workers: int) -> str:
-    """Return the expression of the text before the lists, which cannot be read as one of them."""
+    """Return the expression of reasoning before the lists; it cannot be mistaken for a list."""
     if form.layout == "paper":
         return r"(?:[^\[{]*\n)?"
     if form.reply == "json":
@@ -84,7 +84,7 @@ def _exactly(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    """One character of a set, or one that is not in it."""
+    """A character class: any of `held`, or any other if `all_but`."""
 
     held: frozenset[str]
     all_but: bool = False
@@ -187,7 +187,7 @@ class _Reader:
 
 
 class _Nodes:
-    """Nodes with empty steps, as Thompson builds them."""
+    """Nodes of a nondeterministic automaton with empty transitions (Thompson's construction)."""
 
     def __init__(self) -> None:
         self.empty: list[list[int]] = []
@@ -223,7 +223,7 @@ class _Nodes:
         return self.joined(ends)
 
     def fresh(self, start: int) -> int:
-        """Return a new node that an empty step leads to."""
+        """Return a new node, reached from `start` by an empty transition."""
         return self.joined([start])
 
     def joined(self, ends: Sequence[int]) -> int:
@@ -233,7 +233,7 @@ class _Nodes:
         return node
 
     def distances(self, end: int) -> list[int]:
-        """Return the fewest signs from each node to the end."""
+        """Return the least number of characters from each node to the end."""
         incoming: list[list[tuple[int, int]]] = [[] for _ in self.empty]
         for node, following in enumerate(self.empty):
             for target in following:
@@ -254,10 +254,10 @@ class _Nodes:
 
 
 class Automaton:
-    """The language of an expression, by its states."""
+    """Automaton of a regular expression; a `State` is its set of active nodes."""
 
     def __init__(self, expression: str) -> None:
-        """Read an expression; UserError for syntax that is not supported."""
+        """Parse an expression; UserError if its syntax is not supported."""
         self._nodes = _Nodes()
         entry = self._nodes.add()
         self._end = self._nodes.fresh(_Reader(expression, self._nodes).whole()(entry))
@@ -266,7 +266,7 @@ class Automaton:
         self.start = self._reached([entry])
 
     def moved(self, state: State, sign: str) -> State:
-        """Return the state after one more character; an empty one is outside of the language."""
+        """Return the state after one more character; empty if no match can start so."""
         key = state, sign
         if key not in self._moved:
             steps = (self._nodes.steps[node] for node in state)
@@ -274,18 +274,18 @@ class Automaton:
         return self._moved[key]
 
     def matches(self, text: str) -> bool:
-        """Return whether a whole text is in the language."""
+        """Return whether the expression matches the whole text."""
         state = self.start
         for sign in text:
             state = self.moved(state, sign)
         return self.complete(state)
 
     def complete(self, state: State) -> bool:
-        """Return whether a text may end here."""
+        """Return whether a text in this state is a complete match."""
         return self._end in state
 
     def left(self, state: State) -> int:
-        """Return the fewest characters that complete a text from here."""
+        """Return the least number of characters that complete a match from this state."""
         return min((self._distances[node] for node in state), default=NEVER)
 
     def _reached(self, nodes: list[int]) -> State:
@@ -306,19 +306,19 @@ class _Branch:
 
 
 class Vocabulary:
-    """The texts of a tokenizer's tokens, in the order in which automata read them."""
+    """The texts of a tokenizer's tokens, as a prefix tree that an automaton walks."""
 
     def __init__(self, texts: Sequence[str], ends: Sequence[int]) -> None:
-        """Take one text per token; an empty one, or part of a character, is never written."""
+        """Store one text per token; empty texts and parts of characters are never allowed."""
         self.texts, self.ends = texts, tuple(ends)
 
     def writes(self, token: int) -> bool:
-        """Return whether a token is text that may be written."""
+        """Return whether a token is complete text, and no end token."""
         text = self.texts[token]
         return bool(text) and "\ufffd" not in text and token not in self.ends
 
     @cached_property
-    def _root(self) -> _Branch:  # greedy decoding hardly needs it
+    def _root(self) -> _Branch:  # lazy: greedy decoding rarely needs it
         root = _Branch()
         for token in filter(self.writes, range(len(self.texts))):
             branch = root
@@ -328,7 +328,7 @@ class Vocabulary:
         return root
 
     def needs(self, automaton: Automaton, state: State) -> Needs:
-        """Return the need of each token in a state."""
+        """Return the `Needs` of all tokens in a state."""
         needs = np.full(len(self.texts), NEVER, np.int32)
         if automaton.complete(state):
             needs[list(self.ends)] = 0
@@ -346,20 +346,20 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guide:
-    """The tokens that may follow a text: an automaton over a vocabulary, with cached needs."""
+    """Tells the allowed next tokens: an automaton over a vocabulary, with cached `Needs`."""
 
     automaton: Automaton
     vocabulary: Vocabulary
     _needs: dict[State, Needs] = field(default_factory=dict[State, Needs])
 
     def needs(self, state: State) -> Needs:
-        """Return the need of each token in a state."""
+        """Return the `Needs` of all tokens in a state, cached."""
         if state not in self._needs:
             self._needs[state] = self.vocabulary.needs(self.automaton, state)
         return self._needs[state]
 
     def need(self, state: State, token: int) -> int:
-        """Return the need of one token in a state, without those of the others."""
+        """Return the need (see `Needs`) of one token in a state, without computing the others."""
         if token in self.vocabulary.ends:
             return 0 if self.automaton.complete(state) else NEVER
         if not self.vocabulary.writes(token):
@@ -368,14 +368,14 @@ class Guide:
         return self.automaton.left(moved) + 1 if moved else NEVER
 
     def after(self, state: State, token: int) -> State:
-        """Return the state after a token that may be written."""
+        """Return the state after an allowed token."""
         for sign in self.vocabulary.texts[token]:
             state = self.automaton.moved(state, sign)
         return state
 
 
 def guide_maker(texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> Callable[[str], Guide]:
-    """Return a function that makes a tokenizer's guides of expressions; they share its texts."""
+    """Return a function from an expression to a tokenizer's guide; guides are cached."""
     vocabulary = cache(lambda: Vocabulary(texts(), ends))
 
     @lru_cache(MOST_GUIDES)

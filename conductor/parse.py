@@ -1,4 +1,4 @@
-"""The format of a plan: three Python lists or JSON, read out of a conductor's text."""
+"""Parse plans, three Python lists or JSON, out of a conductor's text."""
 
 import ast
 import json
@@ -10,19 +10,19 @@ from typing import Any, Literal, TypeGuard, cast
 from podium.harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
 Layout = Literal["paper", "compact"]
-"""`paper`: figure 13's structure in our words. `compact`: question and models only, for a model
-that was trained from scratch and could not read instructions."""
+"""Layout of the prompt. `paper`: structured as the paper's figure 13, in our words. `compact`: only
+the question and the models, for models trained from scratch, which read no instructions."""
 
 Access = Literal["off", "binary", "fine"]
-"""`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
-earlier steps (arXiv 2512.04388, appendix B.8)."""
-SOLVE = "Solve the question."  # of a step that reads others, if the form has no subtasks
+"""Which earlier steps a step may read. `off`: none; `binary`: none or all (the paper's main model);
+`fine`: any (arXiv 2512.04388, appendix B.8)."""
+SOLVE = "Solve the question."  # subtask of a step that reads others, if the format has no subtasks
 AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
 MAX_DEPTH = 2
 MAX_DIGITS = 6
-MAX_DRAFTS = 90  # lists looked at, from the end of the text: bounds work on hostile text
+MAX_DRAFTS = 90  # most lists parsed, from the end of the text: limits work on hostile text
 NOTHING_TO_DO = "three empty lists keep the earlier answer, so they are valid only in a later round"
 _NAMED_LIST = re.compile(r"(?<![\w.])(model_id|subtasks|access_list)[ \t]*=[ \t]*(?=\[)")
 _TOKEN = re.compile(
@@ -33,12 +33,12 @@ _TOKEN = re.compile(
     r"|\#[^\n]*|[\[\]\"']",
     re.S,
 )
-"""A complete string, a comment, a bracket, or the quote of a string that is never closed."""
+"""A complete string, a comment, a bracket, or the opening quote of an unclosed string."""
 _PLAIN = re.compile(rf"(?:[\s,]|-?\d{{1,{MAX_DIGITS}}}(?!\d))*")
-"""What may separate strings and brackets: commas and small integers."""
+"""Text allowed between strings and brackets: spaces, commas and small integers."""
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _ESCAPED = "\\'\"n\n"
-MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
+MAX_JSON = 3 * MAX_LIST  # characters of one JSON object, which holds three lists
 MAX_JSON_DEPTH = 4
 STEP_KEYS = ("model_id", "subtask", "access_list")
 NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
@@ -47,13 +47,13 @@ _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
 
 
 class _Refused(ValueError):
-    """A text is no plan; its first argument says what is wrong with it."""
+    """A text is not a valid plan; the first argument is the reason."""
 
 
 def workflow_of(
     values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int = MAX_STEPS
 ) -> AnyPlan:
-    """Return the workflow of three lists of plain values, or the first thing wrong with it."""
+    """Return the workflow of three lists of plain values, or `Malformed` with the first error."""
     models, subtasks, access = values
     if not models and not subtasks and not access:
         return Malformed(NOTHING_TO_DO)
@@ -111,7 +111,7 @@ def _reads(index: int, entry: object) -> Reads:
 def _drafts(
     text: str, opening: re.Pattern[str], token: re.Pattern[str], *, longest: int, depth: int
 ) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield every closed value behind an opening, in order; openings inside one are part of it."""
+    """Yield (opening match, source) of each complete list or object; nested ones are skipped."""
     end = 0
     for opened in list(opening.finditer(text))[-MAX_DRAFTS:]:
         start = opened.end()
@@ -140,16 +140,16 @@ def _closing(tokens: Iterator[re.Match[str]], depth: int) -> int | None:
 
 
 def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
-    r"""Return the workflow that a conductor's text asks for, or the first thing wrong with it.
+    r"""Return the workflow in a conductor's text, or `Malformed` with the first error.
 
         model_id = [2, 0]
         subtasks = ["Look up the date.", "Compute the number of days."]
         access_list = [[], ["all"]]
 
-    The lists follow one another in this order (arXiv 2512.04388, section 3.1 and appendix E);
-    reasoning may hold drafts, so the last complete triple counts. Entry k of `access_list` says
-    what step k may read: `[]` nothing, `"all"` or `["all"]` everything before it, `[0, 2]` those.
-    Only `\\`, `\"`, `\'` and `\n` are escapes: any other backslash stays, so that LaTeX survives.
+    The lists must have this order (arXiv 2512.04388, section 3.1 and appendix E); reasoning may
+    hold drafts, so the last complete triple is used. Entry k of `access_list` lists the steps that
+    step k may read: `[]` none, `"all"` or `["all"]` all earlier ones, `[0, 2]` these two. Only
+    `\\`, `\"`, `\'` and `\n` are escapes: other backslashes stay, so that LaTeX survives.
 
     >>> parse_lists('model_id = [1]\nsubtasks = ["Solve it."]\naccess_list = [[]]', ["ada", "bo"])
     Workflow(steps=(Step(worker='bo', subtask='Solve it.', reads=(), system=None, sampling=None),))
@@ -165,7 +165,7 @@ def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -
 
 
 def _last_triple(text: str) -> tuple[str, str, str]:
-    """Return the sources of the last three lists that are in order and complete."""
+    """Return the source texts of the last three complete lists in the right order."""
     drafts = _drafts(text, _NAMED_LIST, _TOKEN, longest=MAX_LIST, depth=MAX_DEPTH)
     lists = [(match.group(1), source) for match, source in drafts]
     for start in range(len(lists) - 3, -1, -1):
@@ -179,10 +179,10 @@ def _last_triple(text: str) -> tuple[str, str, str]:
 
 
 def _list_values(name: str, source: str) -> list[object]:
-    """Return the list that the source spells, if it holds strings, integers and lists only."""
+    """Return the parsed list; refused if it has more than strings, small integers and lists."""
     if not all(_PLAIN.fullmatch(gap) for gap in _TOKEN.split(source)):
         raise _Refused(f"{name} may hold only strings, small integers and lists")
-    # An escape that is not ours keeps its backslash: it is doubled.
+    # Any other escape keeps its backslash: double it.
     source = _ESCAPE.sub(
         lambda sign: sign.group() if sign.group(1) in _ESCAPED else "\\" + sign.group(), source
     )
@@ -193,12 +193,12 @@ def _list_values(name: str, source: str) -> list[object]:
 
 
 def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
-    """Return the workflow that a conductor's JSON asks for, or the first thing wrong with it.
+    """Return the workflow in a conductor's JSON, or `Malformed` with the first error.
 
         {"model_id": [2, 0], "subtasks": ["Look up.", "Compute."], "access_list": [[], ["all"]]}
         [{"model_id": 2, "subtask": "Look up.", "access_list": []}, ...]  (also under "steps")
 
-    Free text may surround it; the last complete one counts, other keys are ignored.
+    Free text may surround the JSON; the last complete plan is used, other keys are ignored.
 
     >>> parse_json('{"model_id": [1], "subtasks": [""], "access_list": [[]]}', ["ada", "bo"])
     Workflow(steps=(Step(worker='bo', subtask='', reads=(), system=None, sampling=None),))
@@ -219,7 +219,7 @@ def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) ->
 
 def _unique_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     keys = dict(pairs)
-    if len(keys) < len(pairs):  # of two values neither is the plan's
+    if len(keys) < len(pairs):  # ambiguous: either value could be meant
         raise _Refused("a key of the JSON object stands in it twice")
     return keys
 
@@ -261,16 +261,16 @@ def _json_step(number: int, step: object) -> tuple[object, object, object]:
 
 
 def _utf8(value: object) -> object:
-    r"""Return a text that can be sent: JSON can spell half a character (`\ud800`)."""
+    r"""Replace lone surrogates (`\ud800` in JSON), which cannot be encoded as UTF-8."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
-# --- as the format has it -----------------------------------------------------------------------
+# --- plans in a given format --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The conductor keeps the current answer."""
+    """A later round's reply that keeps the current answer."""
 
 
 KEEP = Keep()
@@ -278,42 +278,42 @@ KEEP = Keep()
 
 @dataclass(frozen=True, slots=True)
 class PlanFormat:
-    """How a conductor is prompted, and how its text becomes a workflow."""
+    """Format of plans: how a conductor is prompted, and how its text becomes a workflow."""
 
     layout: Layout = "paper"
-    cards: bool = True  # whether models are described by role cards; the paper has bare ordinals
+    cards: bool = True  # whether models are described by role cards; the paper only numbers them
     examples: bool = True  # whether the four worked examples are shown; `compact` has none
     reply: Literal["lists", "json"] = "lists"
-    lenient: Literal[False] = False  # files say that small faults are not forgiven
-    subtasks: bool = True  # False: every worker is asked to solve the question (Table 9)
+    lenient: Literal[False] = False  # stored in files: small errors are not tolerated
+    subtasks: bool = True  # False: each worker is asked to solve the question (Table 9)
     access: Access = "fine"
-    card_words: int | None = None  # first words of a role card that are shown; None: all of it
+    card_words: int | None = None  # number of words shown of a role card; None: all
     words: int | None = None
-    """First words of a question that the conductor is shown; None: all of it. Workers always see
-    all of it. For models with little context, which gain nothing from a long problem's end."""
+    """Number of words of the question in the conductor's prompt; None: all. Workers always see the
+    whole question. For models with little context, which gain nothing from a long problem's end."""
     max_steps: int = MAX_STEPS
     worker: str = ""  # non-empty: this worker does every step (Table 10)
 
 
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
-    """Return the workflow that a text asks of these workers, or the first thing wrong with it."""
+    """Return the workflow in a text, in the format `form`, or `Malformed` with the first error."""
     reader = parse_json if form.reply == "json" else parse_lists
     plan = reader(text, workers, form.max_steps)
     return plan if isinstance(plan, Malformed) else restrict_plan(form, plan)
 
 
 def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:
-    """Return a conductor's reply in a later round: a new plan, or to keep the answer."""
+    """Return a later round's new workflow, or `KEEP` if the text keeps the current answer."""
     return plan_or_keep(read_plan(form, text, workers))
 
 
 def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
-    """Return a later round's plan, or `Keep` for three empty lists."""
+    """Return `plan`, or `KEEP` if it is three empty lists."""
     return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
 
 
 def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
-    """Return a plan as its form allows it to run: subtasks, access and a single worker forced."""
+    """Return a plan with the format's subtasks, access and single worker forced on its steps."""
     if form.access == "binary":
         steps = [n for n, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
         if steps:
@@ -328,7 +328,7 @@ def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
 
 
 def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
-    """Return two rounds as one workflow; the later one's "all" includes the earlier's last step.
+    """Join two rounds; a step of the later one with "all" also reads the earlier's last step.
 
     >>> join_rounds(Workflow((Step("a"), Step("b"))), Workflow((Step("c", reads="all"),))).reads(2)
     (1,)

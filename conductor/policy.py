@@ -1,7 +1,7 @@
-"""A model as conductor: ask it for a plan, run it, ask again; and the prompted systems by name.
+"""A model as conductor: ask it for a plan, run the plan, ask again; and the prompted systems.
 
 Every attempt is a billed call of the role `conductor`, never a step. All rounds are one workflow:
-`Answer.plan` has its steps in order, `Answer.noted["rounds"]` how many each round had.
+`Answer.plan` has all steps in order, `Answer.noted["rounds"]` the number of steps per round.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ FURTHER = 1  # rounds after the first, as in the paper's training
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
-    """How often a conductor is asked again, and the limits of all rounds together."""
+    """Number of rounds of planning, and the limits of all rounds of a question together."""
 
-    further: int = 1  # after the first round; the paper trains with one
-    max_calls: int | None = None  # of workers; None: one less than twice the longest first plan's
+    further: int = 1  # rounds after the first; the paper trains with one
+    max_calls: int | None = None  # worker calls; None: 2 * max_steps - 1, or max_steps in one round
     max_usd: Decimal | None = None
-    """Would-be dollars, the conductor's own calls included; no round begins above it."""
+    """Limit in dollars, as if nothing were cached, with the conductor's calls; for all rounds."""
 
     def __post_init__(self) -> None:
         if self.further < 0 or (self.max_calls is not None and self.max_calls < 1):
@@ -45,35 +45,35 @@ class RoundLimits:
             raise UserError("max_usd, the limit of all rounds together, must be more than 0.")
 
     def calls(self, form: PlanFormat) -> int:
-        """Return the maximum number of worker calls of a question; its first plan may use all."""
+        """Return the maximum of worker calls per question; the first plan may use all of them."""
         twice = 2 * form.max_steps - 1 if self.further else form.max_steps
         return twice if self.max_calls is None else self.max_calls
 
 
 @dataclass(frozen=True, slots=True)
 class Conductor:
-    """A conductor and the workers that it is shown."""
+    """A pool's conductor, its plan format, and the workers in its prompt."""
 
     form: PlanFormat
     pool: Pool
-    workers: tuple[str, ...]  # in the order of their numbers
+    workers: tuple[str, ...]  # in the order of their numbers in the prompt
     retries: int = 1
-    constrained: bool = False  # whether its decoder writes only plans
+    constrained: bool = False  # whether guided decoding allows only valid plans
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReply:
-    """The outcome of a conductor's last attempt."""
+    """A conductor's last attempt: its text, the parsed plan, and the replies of all attempts."""
 
     said: str
     plan: Workflow | Malformed
-    replies: tuple[Reply, ...]  # of all attempts; they are no steps
+    replies: tuple[Reply, ...]  # of all attempts; they are not steps of a workflow
 
 
 async def ask_for_plan(
     conductor: Conductor, request: Sequence[ChatMessage], number: int = 1
 ) -> PlanReply:
-    """Return the conductor's plan of round `number`, or why its last attempt could not be read."""
+    """Return the conductor's plan of round `number`; `Malformed` if its last attempt is invalid."""
     if CONDUCTOR not in conductor.pool.models:
         raise UserError(
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
@@ -111,7 +111,7 @@ class _ConductorRun:
     sizes: list[int] = field(default_factory=list[int])  # steps of each round
     spent: list[Reply] = field(default_factory=list[Reply])  # the conductor's own replies
     answer: Answer = field(default_factory=lambda: Answer(""))
-    ended: str = "rounds"  # why there is no further round: `kept`, `malformed`, or the limit
+    ended: str = "rounds"  # why rounds ended: `kept`, `malformed`, or the name of a limit
 
     async def carry_out(self, plan: Workflow) -> None:
         joined = join_rounds(self.plan, plan) if self.sizes else plan
@@ -170,7 +170,7 @@ def conductor_system(
     shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
-    """Return the system in which the pool's conductor plans, prompted and parsed by the form."""
+    """Return the system in which the pool's conductor plans, with plans in the format `form`."""
     if retries < 0 or form.max_steps < 1:
         raise UserError("retries must be at least 0, and max_steps at least 1.")
 
@@ -197,7 +197,7 @@ def conductor_system(
 def first_request(
     form: PlanFormat, view: prompt.ShownWorkers, question: Question, pool: Pool
 ) -> tuple[Conductor, list[ChatMessage], dict[str, Any]]:
-    """Return the pool's conductor, its first request, and the log's notes on that request."""
+    """Return the pool's conductor, its first request, and notes on that request for the log."""
     reading = view.reading or prompt.CardReading()
     workers = prompt.shown_workers(pool.workers, question.id, view)
     workers = prompt.legible_workers(workers, [*map(pool.card, workers)], question.id, view)

@@ -1,9 +1,9 @@
 """A small network that plans from profiles: workers' scores and prices by kind of question.
 
 It reads a table of profiles (kinds of question by workers) and writes a plan step by step: first a
-task, then its worker, by a pointer over the workers (Vinyals et al. 2015, arXiv 1506.03134). No
-weight belongs to a worker's name or place, so it plans for 2 to 12 workers in any order. The same
-lines run in NumPy, when it plans, and in torch, when it is trained: `xp` is either module.
+task, then its worker, by a pointer network (Vinyals et al. 2015, arXiv 1506.03134). No weight
+depends on a worker's name or index, so it plans for 2 to 12 workers in any order. The same code
+runs in NumPy for planning and in torch for training: `xp` is either module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ Ints = NDArray[np.int64]
 
 
 class Task(NamedTuple):
-    """A step's task; the subtask's words fit any suite."""
+    """A task that a step can have; the wording of its subtask fits any suite."""
 
     name: str
     subtask: str
-    reads: bool  # all replies before it, or none
+    reads: bool  # True: all earlier replies; False: none
     answers: bool  # whether its reply may be the answer
 
 
@@ -59,13 +59,13 @@ TASKS = (
         answers=True,
     ),
 )
-END = len(TASKS)  # the choice to stop
+END = len(TASKS)  # index of the choice to end the plan
 CHOICES = len(TASKS) + 1
-CELL = 14  # numbers of one worker on one kind of question
-ASKED = len(FORMS) + 1  # numbers of a question: its form, and its length
+CELL = 14  # features of one worker on one kind of question
+ASKED = len(FORMS) + 1  # features of a question: its answer form (one-hot) and length
 HIDDEN, WIDE = 48, 64
 MOST_WORKERS = 12
-ENDS = 4.5  # initial log odds of ending a plan: first plans are short, and so cheap
+ENDS = 4.5  # initial bias of the choice to end, in logits: early training runs short, cheap plans
 
 
 def cells_of(table: ProfileTable, kind: int) -> Floats:
@@ -88,7 +88,7 @@ def cells_of(table: ProfileTable, kind: int) -> Floats:
 
 
 def _relative(values: Any) -> tuple[Any, Any]:
-    """Return each value's logarithm relative to its row's mean, 0 if unknown; and what is known."""
+    """Return logarithms minus their row's mean (0 if unknown), and a mask of known values."""
     valid = np.isfinite(values) & (values > 0)
     logs = np.log(np.where(valid, values, 1.0))
     counts = np.maximum(valid.sum(axis=1, keepdims=True), 1)
@@ -101,7 +101,7 @@ def _length(characters: Any) -> Any:
 
 
 def question_numbers(form: int, characters: int) -> Floats:
-    """Return (ASKED,): all that the network reads of a question besides its kind."""
+    """Return a question's features (ASKED,): its answer form (one-hot) and its length."""
     numbers = np.zeros(ASKED, np.float32)
     numbers[form] = 1
     numbers[-1] = _length(float(characters))
@@ -135,7 +135,7 @@ WEIGHTS = sum(map(prod, SHAPES.values()))
 
 
 def first_weights(seed: int) -> dict[str, Floats]:
-    """Return random weights (He et al. 2015); choices begin almost even."""
+    """Return random initial weights (He et al. 2015); except for END, choices are almost even."""
     rng = np.random.default_rng(seed)
     weights: dict[str, Floats] = {}
     for name, shape in SHAPES.items():
@@ -147,7 +147,7 @@ def first_weights(seed: int) -> dict[str, Floats]:
 
 
 class Shown(NamedTuple):
-    """Some questions with their profiles, padded to one size."""
+    """Input batch: questions with their profiles, padded to equal size."""
 
     cells: Any  # (questions, kinds, workers, CELL)
     own: Any  # (questions, kinds): 1 at the question's own kind
@@ -157,20 +157,20 @@ class Shown(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The network's features of these questions."""
+    """The network's encoding of a batch of questions."""
 
     workers: Any  # (questions, workers, WIDE)
-    alone: Any  # (questions, workers, HIDDEN): on the question's own kind
+    alone: Any  # (questions, workers, HIDDEN): from the question's own kind only
     context: Any  # (questions, WIDE)
-    there: Any  # (questions, workers)
+    there: Any  # (questions, workers): 0 for padding, else 1
 
     def at(self, rows: Any) -> "Read":
-        """Return some rows of it, by index."""
+        """Return the encoding of the questions with these indices."""
         return Read(*(array[rows] for array in self))
 
 
 def show(pairs: Sequence[tuple[ProfileTable, int, Floats]]) -> Shown:
-    """Return tables with each question's own kind and numbers, as the network reads them."""
+    """Return the input batch of (profile, kind of the question, features of the question)."""
     kinds = max(len(table.kinds) for table, _, _ in pairs)
     workers = max(table.asked.shape[1] for table, _, _ in pairs)
     size = len(pairs)
@@ -193,7 +193,7 @@ def _layer(weights: Weights, name: str, rows: Any) -> Any:
 
 
 def read(weights: Weights, batch: Shown, xp: Any) -> Read:
-    """Return the network's features of questions, before any step."""
+    """Return the network's encoding of a batch, before any step of a plan."""
     cells = _layer(weights, "cell2", _layer(weights, "cell1", batch.cells))
     alone = (cells * batch.own[:, :, None, None]).sum(1)
     share = batch.kinds / batch.kinds.sum(1)[:, None]
@@ -207,29 +207,29 @@ def read(weights: Weights, batch: Shown, xp: Any) -> Read:
 
 
 class Written(NamedTuple):
-    """The steps of each plan so far."""
+    """Encoding of the steps of each plan so far."""
 
-    sums: Any  # (plans, WIDE): over all steps
-    last: Any  # (plans, WIDE)
-    used: Any  # (plans, workers): how often each was asked
+    sums: Any  # (plans, WIDE): sum over all steps
+    last: Any  # (plans, WIDE): the last step
+    used: Any  # (plans, workers): number of steps of each worker
 
 
 def begin(reading: Read) -> Written:
-    """Return plans without a step."""
+    """Return the encoding of plans without steps."""
     return Written(reading.context * 0, reading.context * 0, reading.there * 0)
 
 
 def after(
     weights: Weights, reading: Read, written: Written, task_hot: Any, worker_hot: Any, xp: Any
 ) -> Written:
-    """Return plans with one more step, of one-hot tasks (plans, CHOICES) and workers (plans, n)."""
+    """Add a step to each plan: one-hot tasks (plans, CHOICES) and workers (plans, workers)."""
     worker = (reading.workers * worker_hot[:, :, None]).sum(1)
     step = _layer(weights, "done", xp.concatenate([worker, task_hot], -1))
     return Written(written.sums + step, step, written.used + worker_hot)
 
 
 def state_of(weights: Weights, reading: Read, written: Written, step: int, xp: Any) -> Any:
-    """Return (plans, WIDE): the state of each plan before a step."""
+    """Return (plans, WIDE): the network's state of each plan before step number `step`."""
     place = np.zeros(MAX_STEPS, np.float32)
     place[step] = 1
     number = written.sums[:, :MAX_STEPS] * 0 + xp.asarray(place)
@@ -244,7 +244,7 @@ def task_scores(weights: Weights, state: Any) -> Any:
 def worker_scores(
     weights: Weights, reading: Read, written: Written, state: Any, task_hot: Any, xp: Any
 ) -> Any:
-    """Return (plans, workers) logits of the task's worker; absent workers are far below."""
+    """Return (plans, workers) logits of the task's worker; padding has about -1e9."""
     query = xp.concatenate([state, task_hot], -1) @ weights["ask"] + weights["ask_bias"]
     scores = (reading.workers * query[:, None, :]).sum(-1) / WIDE**0.5
     scores = scores + ((reading.alone @ weights["direct"]) * task_hot[:, None, :]).sum(-1)
@@ -253,10 +253,10 @@ def worker_scores(
 
 
 def allowed_tasks(step: int, previous: Ints) -> Floats:
-    """Return (plans, CHOICES): 0 if a task may come next, far below 0 if it may not.
+    """Return a logit mask (plans, CHOICES): 0 if a task may come next, -1e9 if not.
 
-    `previous` has each plan's last task, END if it has ended. A task that reads is never first; a
-    plan ends after a task that answers, and the last possible step answers.
+    `previous` has each plan's last task, or END. A first task does not read others; a plan may end
+    only after a task that answers, and a task at step MAX_STEPS must answer.
     """
     open_ = np.zeros((len(previous), CHOICES), np.float32)
     for index, task in enumerate(TASKS):
@@ -271,21 +271,21 @@ def allowed_tasks(step: int, previous: Ints) -> Floats:
 
 
 class Plans(NamedTuple):
-    """Plans as numbers."""
+    """Plans as arrays of indices."""
 
-    tasks: Ints  # (plans, MAX_STEPS): a task each, END after the last
-    workers: Ints  # (plans, MAX_STEPS): an index each, 0 after the last
+    tasks: Ints  # (plans, MAX_STEPS): index in TASKS, END after the last step
+    workers: Ints  # (plans, MAX_STEPS): index of the worker, 0 after the last step
 
     def steps(self, index: int) -> list[tuple[Task, int]]:
-        """Return the steps of one plan: each task and its worker's index."""
+        """Return the steps of plan `index`: each task and its worker's index."""
         pairs = zip(self.tasks[index].tolist(), self.workers[index].tolist(), strict=True)
         return [(TASKS[task], worker) for task, worker in pairs if task != END]
 
 
 def write(weights: Weights, reading: Read, rng: Generator | None = None) -> Plans:
-    """Return a plan for each row of `reading`: drawn with `rng`, else the likeliest at each step.
+    """Return a plan for each question of `reading`: sampled with `rng`, greedy without.
 
-    In NumPy.
+    NumPy only.
     """
     size, workers = reading.there.shape
     written, previous = begin(reading), np.zeros(size, np.int64)
@@ -304,12 +304,12 @@ def write(weights: Weights, reading: Read, rng: Generator | None = None) -> Plan
 
 
 def _chosen(logits: Floats, rng: Generator | None) -> Ints:
-    noise = 0.0 if rng is None else rng.gumbel(size=logits.shape)  # then the largest is a draw
+    noise = 0.0 if rng is None else rng.gumbel(size=logits.shape)  # Gumbel-max sampling
     return np.argmax(logits + noise, axis=1)
 
 
 def as_workflow(steps: Sequence[tuple[Task, int]], workers: Sequence[str]) -> Workflow:
-    """Return steps as a workflow."""
+    """Return (task, worker's index) steps as a workflow."""
     plan = [
         Step(workers[worker], task.subtask, "all" if index and task.reads else ())
         for index, (task, worker) in enumerate(steps)

@@ -1,7 +1,7 @@
 """`conductor-profiled`: a trained policy that plans from workers' results in this run.
 
-Its profile (harness/profiles.py) is measured on the train questions that routers learn from, over
-all suites of a run; its weights (profile_policy.py) were trained on other pools.
+Its input, a profile (harness/profiles.py), is measured on the run's train questions of all suites,
+as routers use them; its weights (profile_policy.py) were trained on other pools.
 """
 
 import hashlib
@@ -38,12 +38,12 @@ NAME, UNTRAINED, SHUFFLED = (
     "conductor-profiled-untrained",
     "conductor-profiled-shuffled",
 )
-TRAINED = "profiled"  # the released one
-TRAINING = "policy of conductor-profiled"  # the system's name in its file
+TRAINED = "profiled"  # name of the released policy
+TRAINING = "policy of conductor-profiled"  # value of `system` in a policy's file
 
 
 def policy_path(name: str) -> Path:
-    """Return the file of a released policy, of a training's folder or of a path."""
+    """Return a policy's file, by released name or folder; UserError if there is none."""
     shipped = RELEASED / name / POLICY
     if "/" not in name and shipped.is_file():
         return shipped
@@ -63,7 +63,7 @@ def _digest(name: str) -> str:
 
 
 def read_policy(name: str) -> Artifact:
-    """Return the weights of a name; UserError if there are none."""
+    """Read a policy's weights, by released name or folder; UserError if absent or unfit."""
     path = policy_path(name)
     artifact = _read(path, hashlib.sha256(path.read_bytes()).hexdigest())
     shapes = {key: tuple(values.shape) for key, values in artifact.arrays.items()}
@@ -75,7 +75,7 @@ def read_policy(name: str) -> Artifact:
 def profiled_system(
     learned: Artifact, weights: policy.Weights, *, shuffled: bool = False
 ) -> System:
-    """Return the system that plans by a profile; `shuffled` gives each to another worker."""
+    """Return the system that plans by a profile; `shuffled` swaps workers' profiles (control)."""
     about = learned.about
     try:
         table = table_of_arrays(learned.arrays)
@@ -104,9 +104,9 @@ def conductor_profiled(
     checkpoint_sha256: str = "",
     pool: str | None = None,
 ) -> Solver:
-    """Plan by the profile in the file `learned`; with `sha256`, another file is refused.
+    """Plan by the profile in the file `learned`; UserError if its digest is not `sha256`.
 
-    `checkpoint` is a released policy by name, or the folder of a training; so is its digest.
+    `checkpoint`: a released policy's name or a training's folder; `checkpoint_sha256`: its digest.
     """
     weights = _weights(checkpoint, checkpoint_sha256)
     return as_solver(profiled_system(read_artifact(learned, NAME, sha256), weights), pool)
@@ -116,7 +116,7 @@ def conductor_profiled(
 def conductor_profiled_untrained(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
-    """Plan by a profile with the random weights that a training of seed 0 begins with."""
+    """Plan by a profile with random weights: those with which a training of seed 0 starts."""
     weights = policy.first_weights(0)
     return as_solver(profiled_system(read_artifact(learned, UNTRAINED, sha256), weights), pool)
 
@@ -129,7 +129,7 @@ def conductor_profiled_shuffled(
     checkpoint_sha256: str = "",
     pool: str | None = None,
 ) -> Solver:
-    """Plan as `conductor_profiled` does, each worker's profile being another one's."""
+    """Plan as `conductor_profiled` does, with each worker's profile given to another worker."""
     artifact = read_artifact(learned, SHUFFLED, sha256)
     weights = _weights(checkpoint, checkpoint_sha256)
     return as_solver(profiled_system(artifact, weights, shuffled=True), pool)
@@ -143,15 +143,15 @@ def _weights(checkpoint: str, sha256: str) -> policy.Weights:
 
 
 class ProfileLearning(SystemMethods):
-    """Methods of all systems that plan by profiles."""
+    """Methods of all systems that plan by profiles: pool check and learning."""
 
     def __init__(self, system: str) -> None:
-        """Keep the system's name, under which it learns."""
+        """Store the system's name, which the learned profile's file will state."""
         super().__init__()
         self._system = system
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return that a pool has one worker, or more than it learnt to choose among."""
+        """Return the reason if the pool has fewer than 2 or more than 12 workers, else None."""
         if 2 <= len(spec.names) <= policy.MOST_WORKERS:
             return None
         return (
@@ -160,21 +160,21 @@ class ProfileLearning(SystemMethods):
         )
 
     def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return the profile of single workers' results."""
+        """Return the profile artefact of a matrix of single workers' grades."""
         return learn_profile(self._system, matrix, seed)
 
 
 class ProfiledMethods(ProfileLearning):
-    """Further methods of systems with a trained policy."""
+    """Further methods of profile systems whose policy is trained."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the policy, and the digest of its file."""
+        """Return the solver's arguments for `SYSTEM@x`: policy `x`, and its digest."""
         name = x or TRAINED
         read_policy(name)
         return {"checkpoint": name, "checkpoint_sha256": _digest(name)}
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return that some of these questions trained its policy."""
+        """Return the reason if the policy was trained on some of these questions, else None."""
         taught = frozenset(read_policy(x or TRAINED).about.questions)
         if shared := sum(short_digest(digest) in taught for digest in digests):
             name = x or TRAINED
@@ -184,12 +184,12 @@ class ProfiledMethods(ProfileLearning):
         return None
 
     def footnote(self, label: str) -> str:
-        """Return what its policy was trained on."""
+        """Return a table footnote on the policy's training; empty for rehearsals."""
         return "" if label == "rehearsal" else "its policy was trained on rehearsal workers"
 
 
 def learn_profile(system: str, matrix: Matrix, seed: int) -> Artifact:
-    """Return a profile as an artefact: kinds and counts, no words of a question."""
+    """Return a matrix's profile as an artefact: kinds and counts, without question texts."""
     table = measure_table(matrix, seed)
     about = ArtifactSource(
         system=system,

@@ -1,7 +1,7 @@
-"""A conductor's prompt: the workers that it shows, and its texts.
+"""A conductor's prompt: which workers it lists, and its texts.
 
-The order is that of arXiv 2512.04388, figure 13; words and examples are ours, far from any suite
-here. The `compact` layout is the question and the models alone, for small models.
+Sections are ordered as in arXiv 2512.04388, figure 13; words and examples are ours, unlike any
+suite's questions. The `compact` layout, for small models, is only the question and the models.
 """
 
 import json
@@ -19,9 +19,9 @@ from podium.harness.errors import UserError
 from podium.harness.workflow import Malformed
 
 LEAST_SHOWN = 2
-"""The smallest random number of workers: with one there is no choice. The paper restricts each
-question of its fine-tuning to a random k-model subset (section 3.2); how k is drawn is not
-published, so ours is uniform."""
+"""Minimum of workers if their number k is random, as one worker leaves no choice. The paper shows
+each fine-tuning question a random k-model subset (section 3.2), without saying how k is drawn; we
+draw it uniformly."""
 ROLE = """\
 You direct a group of language models with different strengths. You never answer a question
 yourself: you write a plan, and the models you pick carry it out.
@@ -107,17 +107,17 @@ COMPACT_PLAN = "Plan:"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """How a conductor trained on role cards reads other cards, and how it is decoded."""
+    """Limits of a conductor trained on role cards: cards that it knows, prompt size, decoding."""
 
     openings: frozenset[str] | None = None
-    """First words of the cards in its training, which a small conductor goes by: other cards mean
-    nothing to it, but any text would bias it, so they are not shown. None: it reads all cards."""
-    most: int | None = None  # workers whose numbers it learnt to write; None: any
-    fits: Callable[[str], bool] | None = None  # whether a prompt leaves room for a plan; None: any
-    constrained: bool = False  # whether its decoder writes only plans (`plan_regex`)
+    """First words of the cards in its training: a small conductor knows workers by these. Other
+    cards are not shown, as their text would only bias it. None: it reads all cards."""
+    most: int | None = None  # maximum number of workers in its training; None: no limit
+    fits: Callable[[str], bool] | None = None  # whether a prompt leaves room for a plan; None: yes
+    constrained: bool = False  # whether guided decoding allows only plans (`plan_regex`)
 
     def knows(self, card: str) -> bool:
-        """Return whether it understands a card."""
+        """Return whether the conductor knows a card, by its first word."""
         return self.openings is None or first_word(card) in self.openings
 
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
@@ -142,17 +142,17 @@ class CardReading:
 
 @dataclass(frozen=True, slots=True)
 class ShownWorkers:
-    """The workers that a conductor is shown; the default is the whole pool in its own order."""
+    """Selection of the workers in a prompt; default: the whole pool in its own order."""
 
-    k: int | Literal["random"] | None = None  # drawn for each question; None: all
+    k: int | Literal["random"] | None = None  # number of workers, drawn per question; None: all
     order: Literal["pool", "random"] = "pool"
     seed: int = 0
-    reading: CardReading | None = None  # of one trained on cards; None: cards are ignored
-    groups: tuple[tuple[str, ...], ...] = ()  # pools, one of which each question is shown
+    reading: CardReading | None = None  # limits of a card-trained conductor; None: no limits
+    groups: tuple[tuple[str, ...], ...] = ()  # pools, of which one is drawn for each question
 
     @property
     def whole(self) -> bool:
-        """Whether every question is shown the pool as it is."""
+        """Whether every prompt lists the whole pool in its own order."""
         return self.k is None and self.order == "pool" and not self.groups
 
 
@@ -162,10 +162,10 @@ WHOLE_POOL = ShownWorkers()
 def shown_workers(
     pool_workers: Sequence[str], question_id: str, view: ShownWorkers = WHOLE_POOL
 ) -> tuple[str, ...]:
-    """Return the workers that a question's conductor is shown, in the order of their numbers.
+    """Return the workers in the prompt of a question, in the order of their numbers.
 
-    The same seed and question give the same workers everywhere, and which ones they are does not
-    depend on `order`. UserError if the pool has fewer than `k`.
+    The same seed and question always give the same workers; `order` changes only their order.
+    UserError if the pool has fewer than `k`.
 
     >>> shown_workers(["ada", "bo", "cy"], "q1", ShownWorkers(k=2, seed=3))
     ('bo', 'cy')
@@ -184,7 +184,7 @@ def shown_workers(
 def legible_workers(
     workers: Sequence[str], cards: Sequence[str], question_id: str, view: ShownWorkers
 ) -> tuple[str, ...]:
-    """Return the workers that a conductor can number; those that it cannot tell apart are drawn."""
+    """Cut workers to `reading.most`, known cards first; shuffle if the conductor confuses any."""
     reading = view.reading or CardReading()
     limit, words = reading.most or len(workers), {first_word(card) for card in cards}
     apart = len(words) == len(cards) and all(map(reading.knows, cards))
@@ -198,7 +198,7 @@ def legible_workers(
 
 
 def first_word(card: str) -> str:
-    """Return the word that a card opens with.
+    """Return the first word of a card, without punctuation after it.
 
     >>> first_word("Looks up facts about elements.")
     'Looks'
@@ -207,7 +207,7 @@ def first_word(card: str) -> str:
 
 
 def shown_count(view: ShownWorkers, workers: int) -> int:
-    """Return the maximum number of workers shown; UserError if the pool has fewer."""
+    """Return the maximum number of workers in a prompt; UserError if the pool has fewer."""
     if view.k is None or view.k == "random":
         return workers
     if not 1 <= view.k <= workers:
@@ -219,7 +219,7 @@ def shown_count(view: ShownWorkers, workers: int) -> int:
 
 
 def parse_shown(setting: int | str, order: str, seed: int) -> ShownWorkers:
-    """Return the selection of solver arguments: `all`, `random` or a number; else UserError."""
+    """Return the selection for `shown=all`, `random` or a number; UserError for anything else."""
     if order not in ("pool", "random"):
         raise UserError(f"order must be pool or random, not {order!r}.")
     if setting == "all" or setting == "random":
@@ -231,9 +231,9 @@ def parse_shown(setting: int | str, order: str, seed: int) -> ShownWorkers:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A worked plan; the texts are ours."""
+    """A worked example for the prompt: a question and its plan, in our own words."""
 
-    text: str  # the question and a thought
+    text: str  # the question, and one sentence of reasoning
     models: tuple[int, ...]
     subtasks: tuple[str, ...]
     access: tuple[tuple[str, ...], ...]
@@ -295,7 +295,7 @@ First settle what is asked, then compute, then check against the timetable, then
 
 
 def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:
-    """Return a conductor's request for a question: one user turn."""
+    """Return a conductor's request for a plan of a question: one user turn."""
     texts = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
     if form.layout == "compact":
@@ -305,12 +305,12 @@ def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[C
         models = [f"Model {n}: {card}" if card else f"Model {n}" for n, card in enumerate(texts)]
         sections = f"{QUESTION}\n{question}\n", "\n".join((MODELS, *models))
         text = "\n".join(filter(None, (instructions(form), examples(form), *sections)))
-    # A lone surrogate (JSON can spell one) cannot be sent: it is shown as a question mark.
+    # A lone surrogate (possible in JSON) cannot be sent, so it becomes a question mark.
     return [ChatMessageUser(content=text.encode(errors="replace").decode())]
 
 
 def shown_question(form: PlanFormat, question: str) -> str:
-    """Return as much of a question's text as a conductor of this form is shown.
+    """Return the part of a question's text that the format's prompt shows: its first words.
 
     >>> shown_question(PlanFormat(words=3), "How many  primes are there?")
     'How many  primes ...'
@@ -324,7 +324,7 @@ def shown_question(form: PlanFormat, question: str) -> str:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Return a request that fits, or the shortest, and what was cut: cards, then the question."""
+    """Return a request cut until `fits`, and its cuts: first each card, then the question."""
     prompt = plan_prompt(form, question, cards)
     if fits is None or fits(prompt[0].text):
         return prompt, {}
@@ -346,7 +346,7 @@ def fit_prompt(
 
 
 def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[ChatMessage]:
-    """Return the turns after a plan that cannot be run: the plan, and what is wrong with it."""
+    """Return the turns after an invalid plan: the plan, then a request with the error."""
     if form.layout == "compact":
         return []
     text = RETRY_JSON if form.reply == "json" else RETRY
@@ -357,7 +357,7 @@ def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[Chat
 def later_prompt(
     form: PlanFormat, request: Sequence[ChatMessage], plan: str, reply: str
 ) -> list[ChatMessage]:
-    """Return a conductor's request in a later round, in its form's layout."""
+    """Return a later round's request, with the earlier plan and answer, in the format's layout."""
     if form.layout == "compact":
         earlier = COMPACT_EARLIER.format(said=plan, reply=reply)
         head = request[-1].text.removesuffix(COMPACT_PLAN)
@@ -368,7 +368,7 @@ def later_prompt(
 
 
 def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
-    """Return every fixed text that a conductor of this form may be shown, for its digest."""
+    """Return all fixed texts of the format's prompts, for a digest of them."""
     if form.layout == "compact":
         return COMPACT_MODELS, COMPACT_PLAN
     retry = RETRY_JSON if form.reply == "json" else RETRY
@@ -376,7 +376,7 @@ def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
 
 
 def instructions(form: PlanFormat) -> str:
-    """Return role, steps, execution and output form, in the words that fit the form."""
+    """Return the prompt's instructions: role, how plans are run, and the format's output."""
     output = (JSON if form.reply == "json" else LISTS).format(
         subtasks=SUBTASKS if form.subtasks else NO_SUBTASKS, access=ACCESS[form.access]
     )
@@ -384,7 +384,7 @@ def instructions(form: PlanFormat) -> str:
 
 
 def examples(form: PlanFormat) -> str:
-    """Return the worked examples that the form allows, as it writes plans; maybe none."""
+    """Return the worked examples with at most `max_steps` steps, written in the format, or ""."""
     fitting = [example for example in EXAMPLES if len(example.models) <= form.max_steps]
     if not form.examples or not fitting:
         return ""
@@ -400,7 +400,7 @@ def examples(form: PlanFormat) -> str:
 
 
 def render_plan(form: PlanFormat, *lists: Sequence[object]) -> str:
-    """Return the three lists of a plan as a conductor of this form ends its text."""
+    """Return the three lists of a plan as text in the format: Python lists or JSON."""
     plan = dict(zip(NAMES, lists, strict=True))
     if form.reply == "json":
         return json.dumps(plan)

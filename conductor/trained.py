@@ -1,4 +1,4 @@
-"""A checkpoint as a system: the trained conductor, on any pool that it can read."""
+"""Trained conductors as systems: a checkpoint plans for any pool that it fits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -40,9 +40,9 @@ from podium.harness.text import pluralise
 from podium.harness.workflow import MAX_STEPS
 
 PROVIDER = "embedded"
-PRICE = "embedded/conductor"  # in a price book, for models that run in this process
-MOST_TOKENS = 1024  # of a plan, as published (arXiv 2512.04388, section 4.1)
-PLAN_TOKENS = 256  # of a small model's context, kept for its plan; the longest has 130
+PRICE = "embedded/conductor"  # key in price books of conductors that run in this process
+MOST_TOKENS = 1024  # limit of a plan's reply, as published (arXiv 2512.04388, section 4.1)
+PLAN_TOKENS = 256  # context reserved for a small model's plan; the longest has 130
 
 BY_CARDS = (
     "its decoder can write nothing but plans of the workers that it is shown (a regular "
@@ -57,7 +57,7 @@ OTHERS = (
 )
 
 DRAWN = "workers drawn evenly"
-"""The label of answers for which a checkpoint knew no worker's card."""
+"""Note on answers whose checkpoint knew no worker's card, so that it chose at random."""
 
 CALLS = "1-5, plus 1 of the conductor; none if its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
@@ -76,9 +76,9 @@ def conductor(
 ) -> Solver:
     """Let a checkpoint plan each question: a released one by name, or any by its folder.
 
-    `shown`, `order` and `shown_seed` are those of `conductor_prompted`; `rounds` further ones are
-    those it was trained for. `worker` does every step. With `sha256`, another checkpoint of that
-    name is refused: a resumed run goes on with the same model.
+    `shown`, `order` and `shown_seed` select the workers in the prompt. `rounds`: rounds after the
+    first (default: as in its training). `worker`, if given, does every step. UserError if the
+    checkpoint's digest is not `sha256`, so that a resumed run uses the same model.
     """
     whom = prompt.parse_shown(shown, order, shown_seed)
     system = _checked_system(
@@ -98,11 +98,11 @@ def conductor_served(
     sha256: str = "",
     constrained: bool = False,
 ) -> Solver:
-    """Let the `conductor` role plan, asked and read as a checkpoint is.
+    """Let a checkpoint on your own server plan each question.
 
-    For a checkpoint that a server of yours runs: the role's model is that server's, and
-    `checkpoint` the folder that it serves. `constrained` sends vLLM's `structured_outputs`, so that
-    the server writes nothing but plans; others refuse that parameter, or ignore it.
+    The role `conductor` must be that server's model, and `checkpoint` the folder that it serves:
+    its format is used. `constrained` sends vLLM's `structured_outputs`, so that the server writes
+    only valid plans; other servers refuse or ignore that parameter.
     """
     whom = prompt.parse_shown(shown, order, shown_seed)
     system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, constrained=constrained)
@@ -123,7 +123,7 @@ def _checked_system(
     folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
     if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one with which this run began.")
-    spec = named_pool(pool)  # plain Inspect asks here, `podium run` before
+    spec = named_pool(pool)  # for plain Inspect; `podium run` has checked it already
     if spec and (reason := CheckpointMethods().pool_refusal(checkpoint, spec)):
         raise TaskRefusal(f"This checkpoint {reason}")
     study = read_study(folder) if about.role == "study" else None
@@ -142,9 +142,9 @@ def trained_system(
     rounds: int | None = None,
     studied: frozenset[str] = frozenset(),
 ) -> System:
-    """Return the system in which a checkpoint plans, prompted and parsed by its own form.
+    """Return the system in which a checkpoint plans, prompted and parsed in its own format.
 
-    UserError for a question that taught it, by its id: plain Inspect has this guard alone.
+    UserError if a question's id is in `studied`, its training data: plain Inspect's only check.
     """
     further = about.rounds if rounds is None else rounds
     system = conductor_system(about.form, retries=0, shown=view, rounds=RoundLimits(further))
@@ -160,7 +160,7 @@ def trained_system(
         result = await system(question, pool)
         return replace(result, noted={**result.noted, "workers": DRAWN}) if drawn(pool) else result
 
-    def drawn(pool: Pool) -> bool:  # `podium run` refuses it, or began before it did
+    def drawn(pool: Pool) -> bool:  # only plain Inspect: `podium run` refuses such pools
         cards = [worker.card for worker in pool.spec.workers] if pool.spec else []
         return plain and bool(view.reading) and not any(map(view.reading.knows, cards))
 
@@ -169,7 +169,7 @@ def trained_system(
 
 
 def card_reading(checkpoint: str, *, constrained: bool) -> prompt.CardReading | None:
-    """Return how a checkpoint reads role cards; None if it was not trained on any."""
+    """Return a checkpoint's `CardReading`; None if it was not trained on role cards."""
     about = _read(checkpoint)
     if not (about.is_adaptive and about.cards_sha256):
         return None
@@ -191,7 +191,7 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
 
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
-    # Inspect imports this file in every process; few need a tokenizer.
+    # Imported late: Inspect imports this file in every process, and few need a tokenizer.
     from podium.conductor.embedded import fitting
 
     with suppress(UserError):
@@ -200,7 +200,7 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:
-    """Return the conductor's slot that a checkpoint fills; UserError if there is none."""
+    """Return the pool entry of a checkpoint as conductor; UserError if there is no checkpoint."""
     if any(sign.isspace() for sign in checkpoint):
         raise UserError(f"The path of a checkpoint must not contain white space: {checkpoint!r}.")
     about = _read(checkpoint)
@@ -218,7 +218,7 @@ def _read(checkpoint: str) -> CheckpointInfo:
 
 
 def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
-    """Return the solver's arguments of one row: the checkpoint, and the digest of its files."""
+    """Return the solver's arguments: the checkpoint, and the digest of its files."""
     if not checkpoint:
         raise UserError(
             "name the folder that the pool's conductor serves, as in conductor-served@FOLDER."
@@ -228,10 +228,10 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 
 
 class CheckpointMethods(SystemMethods):
-    """Methods of a conductor whose checkpoint is given after its `@`, or is its own."""
+    """Methods of a system whose checkpoint is named after its `@`, or is `own` by default."""
 
     def __init__(self, checkpoint: str = "", extra: Extra | None = None) -> None:
-        """Keep the checkpoint to use if none is given after the `@`."""
+        """Store the checkpoint that is used if none is named after the `@`."""
         super().__init__(extra)
         self.own = checkpoint
 
@@ -239,18 +239,18 @@ class CheckpointMethods(SystemMethods):
         return x or self.own
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the checkpoint, and the digest of its files."""
+        """Return the solver's arguments: the checkpoint, and the digest of its files."""
         return solver_arguments(self._named(x))
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None."""
+        """Return the reason if the checkpoint does not fit a pool (text after its name) or None."""
         about = _read(self._named(x))
         if about.conducted(spec.names, [worker.card for worker in spec.workers]):
             return None
         return _others(about, f"pool {spec.name!r}")
 
     def remarks(self, x: str, spec: PoolSpec) -> tuple[str, ...]:
-        """Return remarks on what it reads of a pool's workers."""
+        """Return remarks on which of a pool's cards the checkpoint reads and knows."""
         about = _read(self._named(x))
         if not about.is_adaptive:
             return ()
@@ -263,7 +263,7 @@ class CheckpointMethods(SystemMethods):
         return tuple(remarks)
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return that it knows no card of a pool; None if it knows one, or reads no cards."""
+        """Return the reason if the checkpoint reads cards but knows none of the pool's, or None."""
         reading = card_reading(self._named(x), constrained=True)
         if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
             return None
@@ -273,7 +273,7 @@ class CheckpointMethods(SystemMethods):
         )
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return why it must not be asked a suite's questions, by their digests; or None."""
+        """Return the reason if the checkpoint was trained on this suite's questions, else None."""
         checkpoint = self._named(x)
         about = _read(checkpoint)
         if about.role == "study" and suite in about.suites:
@@ -291,12 +291,12 @@ class CheckpointMethods(SystemMethods):
         return None
 
     def graders(self, x: str) -> Mapping[str, str] | None:
-        """Return the versions of the graders that trained it."""
+        """Return suite -> version of the grader in the checkpoint's training; None if unknown."""
         return grader_versions(checkpoint_folder(self._named(x)))
 
 
 class _Seated(CheckpointMethods):
-    """Checkpoints that run in this process, and so fill the conductor's slot themselves."""
+    """Methods of checkpoints that run in this process, as the pool's conductor."""
 
     def conductor(self, x: str) -> WorkerSpec:
         return conductor_slot(self._named(x))
@@ -337,7 +337,7 @@ SMOLLM = SystemCard(
 
 
 def manifests() -> tuple[SystemCard, ...]:
-    """Return a manifest per released checkpoint, the trained one first, which is always there."""
+    """Return a card per released checkpoint, `TRAINED` first, and of `conductor-served`."""
     released = [name for name in released_names() if name != TRAINED]
     return (
         _manifest(CONDUCTOR, TRAINED),
@@ -375,7 +375,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
 
 def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
     form, rounds = PlanFormat(), 0
-    with suppress(UserError):  # a missing checkpoint is reported when it is opened
+    with suppress(UserError):  # a missing checkpoint is reported later, on opening
         about = _read(str(args.get("checkpoint") or checkpoint))
         form, rounds = about.form, about.rounds
     further = args.get("rounds")

@@ -1,7 +1,7 @@
-"""Planner, executor, verifier: the workflow that people write by hand, and that of frameworks.
+"""Planner, executor, verifier: a common hand-written workflow, also built with agent frameworks.
 
 A conductor must beat it to show that *learning* the plan was worth it. Frameworks get the same
-instructions, cast and workers; what each adds to the requests is paid for like everything else.
+instructions, roles and workers; tokens that a framework adds to requests are counted and paid.
 Versions are those that tests/baselines/test_frameworks.py runs; see the extras in pyproject.toml.
 """
 
@@ -48,8 +48,8 @@ PLANNER_EXECUTOR_VERIFIER = SystemCard(
 def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...]:
     """Return the worker of each of `ROLES`.
 
-    A worker that the user names has the role; else the worker whose name is the role; else the next
-    worker in pool order without a role; in a small pool workers have two.
+    It is the user's choice, if given; else the worker with the role's name; else the next worker in
+    pool order that has no role yet. In a pool of fewer than three, workers have several roles.
 
     >>> cast(["abacus", "planner", "sage"], [None, "sage", None])
     ('planner', 'sage', 'abacus')
@@ -67,7 +67,7 @@ def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...
 def planner_executor_verifier_system(
     planner: str | None = None, executor: str | None = None, verifier: str | None = None
 ) -> System:
-    """Return the three-step system, each step reading all before it; `cast` fills open roles."""
+    """Return the three-step system; steps read all earlier replies, `cast` fills open roles."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         players = [known(pool, name) for name in cast(pool.workers, (planner, executor, verifier))]
@@ -78,13 +78,13 @@ def planner_executor_verifier_system(
 
 
 VARIABLE = "PODIUM_CREWAI"
-"""The Python with CrewAI, by its name in the sandbox; by default `python3`."""
+"""Environment variable with the sandbox's command for a Python with CrewAI; default `python3`."""
 QUIET = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_TRACING_ENABLED": "false",
     "OTEL_SDK_DISABLED": "true",
 }
-"""Switches CrewAI's telemetry off."""
+"""Environment variables that switch CrewAI's telemetry off."""
 
 _DEVIATIONS = (
     "sampling settings of the framework are dropped: each worker keeps its own",
@@ -146,7 +146,7 @@ _IN_PROCESS = (
     ),
 )
 FRAMEWORKS: Mapping[str, SystemCard] = {card.name: card for card in _IN_PROCESS}
-"""Frameworks that share Inspect's environment, by name as in tables."""
+"""Cards of frameworks that are installed beside Inspect, by their names in tables."""
 CREWAI = replace(
     _card("crewai", "a CrewAI crew, in sequence", "crewAIInc/crewAI 1.15"),
     needs=frozenset({"sandbox"}),
@@ -157,17 +157,17 @@ CREWAI = replace(
 )
 
 Named = tuple[str | None, str | None, str | None]
-"""The workers named as planner, executor and verifier; None leaves a role to the pool."""
+"""The user's choice of planner, executor and verifier; None: `cast` chooses from the pool."""
 
 
 def team_of(pool: Pool, team: Named) -> with_frameworks.Team:
-    """Return the role, model and instruction of each; UserError for an unknown worker."""
+    """Return role, model and instruction per member; UserError if the pool lacks a worker."""
     players = [PREFIX + known(pool, name) for name in cast(pool.workers, team)]
     return tuple(zip(ROLES, players, INSTRUCTIONS, strict=True))
 
 
 def framework_system(name: str, team: Named) -> System:
-    """Return a framework's planner, executor and verifier; UserError if it is not installed."""
+    """Return a framework's planner, executor and verifier; UserError if `name` is not installed."""
     if reason := missing_extra(FRAMEWORKS[name]):
         raise UserError(reason)
 

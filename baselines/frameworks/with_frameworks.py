@@ -1,4 +1,4 @@
-"""The pipeline as a user of each framework would write it; each is imported where it is used."""
+"""Planner, executor, verifier as each framework's users write it; imports are in functions."""
 
 import warnings
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from podium.harness.bridge import client_settings
 
 Team = tuple[tuple[str, str, str], ...]
-"""Role, model name in the bridge, and instruction, of planner, executor and verifier."""
+"""(role, model name in Inspect's agent bridge, instruction) of planner, executor and verifier."""
 
 TITLES = ("Question", "Plan", "Answer")
 """Titles of the question and of earlier replies in a prompt written as one text."""
@@ -77,17 +77,17 @@ async def answer_with_openai_agents(question: str, team: Team) -> str:
 
 _LACKING = ("vision", "function_calling", "json_output", "structured_output")
 INFO = {**dict.fromkeys(_LACKING, False), "family": "unknown"}
-"""AutoGen needs it for a model name that it does not know."""
+"""Model capabilities, which AutoGen requires for a model name that it does not know."""
 
 
 async def answer_with_autogen(question: str, team: Team) -> str:
-    """Return the last message of the chat: the question and one message from each."""
+    """Return the last message of a group chat: the question, then one message per agent."""
     from autogen_agentchat.agents import AssistantAgent
     from autogen_agentchat.conditions import MaxMessageTermination
     from autogen_agentchat.teams import RoundRobinGroupChat
     from autogen_ext.models.openai import OpenAIChatCompletionClient
 
-    # It warns of each model that answers under another name than requested, as the bridge's do.
+    # AutoGen warns if a reply has another model name than requested, as Inspect's bridge gives.
     warnings.filterwarnings("ignore", message="Resolved model mismatch", category=UserWarning)
     agents = [
         AssistantAgent(
@@ -117,7 +117,7 @@ async def answer_with_ag2(question: str, team: Team) -> str:
 
 
 async def answer_with_agent_framework(question: str, team: Team) -> str:
-    """Return the text that the workflow puts out last."""
+    """Return the text of the workflow's last output."""
     from agent_framework import Agent
     from agent_framework.openai import OpenAIChatCompletionClient
     from agent_framework.orchestrations import SequentialBuilder

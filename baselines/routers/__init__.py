@@ -1,4 +1,4 @@
-"""The parts of a router: text to vectors, vectors to scores and dollars, one decision rule."""
+"""Parts of a router: an embedder, an estimator of scores and dollars, and the decision rule."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,38 +16,38 @@ from podium.harness.learning import Arrays, Floats, Matrix
 
 Choices = NDArray[np.intp]  # (questions,), the index of the chosen worker in the matrix's order
 
-TIE = 1e-9  # utilities closer than this are equal: the order of a sum moves its last bits
+TIE = 1e-9  # utilities closer than this are equal: summation order changes the last bits
 
 
 class Embedder(Protocol):
-    """Text to vectors. An artefact names its embedder, and works with no other."""
+    """Turns texts into vectors. A trained router's artefact works only with its own embedder."""
 
     @property
     def name(self) -> str:
-        """Return its name in artefacts, e.g. `tfidf`."""
+        """Return the embedder's name in artefacts, e.g. `tfidf`."""
         ...
 
     def fit(self, texts: Sequence[str]) -> Arrays:
-        """Return what it fits on the train texts; empty if nothing."""
+        """Return arrays fitted to the train texts; empty if the embedder needs no fit."""
         ...
 
     def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
-        """Return (texts, dimensions), each row of length 1 or all zero. Deterministic."""
+        """Return vectors (texts, dimensions), each of norm 1 or all zero. Deterministic."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """What a router learns from: row i of each is the same question."""
+    """Training data of a router: row i of each array is the same question."""
 
     embeddings: Floats  # (questions, dimensions)
-    scores: Floats  # (questions, workers), 0 to 1; NaN was not measured and is ignored
-    usd: Floats  # (questions, workers) of one call; NaN is unknown
+    scores: Floats  # (questions, workers), 0 to 1; NaN: not measured, ignored
+    usd: Floats  # (questions, workers), cost of one call; NaN: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """A router's expectation for each worker on each question."""
+    """A router's predicted score and cost of each worker on each question."""
 
     score: Floats
     """(questions, workers), expected score; NaN for a worker without data."""
@@ -55,24 +55,24 @@ class Estimates:
 
 
 class Router(Protocol):
-    """A way to learn which worker to ask. Frozen: its fields are its settings."""
+    """A method that learns which worker to ask; its fields are its settings, not learned values."""
 
     @property
     def name(self) -> str:
-        """Return its name in tables, e.g. `router-knn`."""
+        """Return the router's name in tables, e.g. `router-knn`."""
         ...
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return its fitted arrays: the same examples and seed give the same bits."""
+        """Return the fitted arrays; the same examples and seed give the same bits."""
         ...
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return its expectation on new questions, from the result of `fit`."""
+        """Return predictions for new questions, given the result of `fit`."""
         ...
 
 
 def training_examples(matrix: Matrix, embeddings: Floats) -> Examples:
-    """Return the examples of a train matrix; UserError if it has no score at all."""
+    """Return training data from a matrix and embeddings; UserError if no score is known."""
     if not matrix.questions or np.isnan(matrix.scores).all():
         raise UserError(f"{matrix.name}: there is no score to learn from. Give graded questions.")
     if len(embeddings) != len(matrix.questions):
@@ -84,10 +84,9 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
     """Return, per question, the worker with the highest score - usd / willingness.
 
     `willingness` is in dollars per right answer: what one would pay to turn a score of 0 into 1.
-    None (or infinity) looks at scores alone. Ties go to the cheaper, then to the earlier in pool
-    order; an unknown price counts as the dearest among ties. (RouterBench, arXiv 2403.12031:
-    performance * willingness - cost has the same maximum.) UserError if a price that counts is
-    unknown.
+    None (or infinity) ignores prices, except for ties: these go to the cheaper worker (an unknown
+    price counts as the dearest), then to the earlier in pool order. (RouterBench, arXiv 2403.12031:
+    performance * willingness - cost has the same maximum.) UserError if a needed price is unknown.
     """
     score, usd = estimates.score, estimates.usd
     if willingness is None or willingness == float("inf"):
@@ -105,7 +104,7 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
 
 
 def best_workers(utility: Floats, usd: Floats) -> Choices:
-    """Return the index of each row's highest value; ties to the cheaper, then to the earlier."""
+    """Return each row's index of highest utility; ties go to the cheaper, then to the earlier."""
     if np.isnan(utility).all(axis=1).any():
         raise UserError("A router knows no worker's score. Train it on graded questions.")
     tied = utility >= np.nanmax(utility, axis=1, keepdims=True) - TIE  # False for NaN
@@ -114,11 +113,11 @@ def best_workers(utility: Floats, usd: Floats) -> Choices:
     return np.argmax(tied & (price <= cheapest), axis=1)
 
 
-TERMS = 1024  # the most frequent terms, which TF-IDF keeps: our choice, to keep fits short
+TERMS = 1024  # TF-IDF keeps this many most frequent terms: our choice, to keep fits short
 
 
 def unit_rows(rows: Floats) -> tuple[Floats, Floats]:
-    """Return rows of length 1, and the lengths they had (1 for a row of zeros)."""
+    """Return rows scaled to norm 1, and their former norms (1 for a row of zeros)."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     safe = np.where(lengths > 0, lengths, 1.0)
     return rows / safe, safe
@@ -126,12 +125,12 @@ def unit_rows(rows: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class TfIdf:
-    """Words: sublinear counts times inverse document frequency (scikit-learn)."""
+    """TF-IDF of words: log-scaled counts times inverse document frequency (scikit-learn)."""
 
     name: str = "tfidf"
 
     def fit(self, texts: Sequence[str]) -> Arrays:
-        """Return the terms and their weights; UserError if the texts hold no word."""
+        """Return terms and inverse document frequencies; UserError if the texts have no word."""
         vectorizer = _vectorizer(max_features=TERMS)
         try:
             vectorizer.fit(list(texts))
@@ -144,7 +143,7 @@ class TfIdf:
         }
 
     def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
-        """Return (texts, terms); a text of unknown words is all zero."""
+        """Return vectors (texts, terms); a text without known terms gives zeros."""
         terms = [str(term) for term in fitted["terms"]]
         vectorizer = _vectorizer(vocabulary=terms)
         vectorizer.idf_ = np.asarray(fitted["idf"], dtype=np.float64)
@@ -159,17 +158,17 @@ def _vectorizer(**settings: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class WordLlama:
-    """Mean of 256-dimensional token vectors that the package `wordllama` brings along (MIT)."""
+    """Mean of the 256-dimensional token vectors in the package `wordllama` (MIT)."""
 
     name: str = "wordllama"
 
     def fit(self, texts: Sequence[str]) -> Arrays:
-        """Return nothing: it was trained by its authors. Its version goes along."""
+        """Return only the package's version: the vectors are already trained."""
         import_extra("wordllama", "embeddings")
         return {"version": np.array(version("wordllama"))}
 
     def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
-        """Return (texts, 256), each text by itself, so that no batch changes it."""
+        """Return vectors (texts, 256), embedded one by one, as batches could change the result."""
         model = _wordllama()
         rows = [model.embed([text or " "])[0] for text in texts]
         return unit_rows(np.nan_to_num(np.array(rows, dtype=np.float64).reshape(len(rows), -1)))[0]
@@ -177,14 +176,14 @@ class WordLlama:
 
 @cache
 def _wordllama() -> Any:
-    """Return the embedder, from its own folder: it must not look for weights on a network."""
+    """Load WordLlama from its package's folder, so that it downloads no weights."""
     package = import_extra("wordllama", "embeddings")
     folder = Path(str(package.__file__)).parent
     return package.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"tfidf": TfIdf, "wordllama": WordLlama}
-"""By name as in artefacts. Add an embedder here before an artefact that names it is read."""
+"""Embedder classes by their names in artefacts; an embedder of your own must be added here."""
 
 
 def load_embedder(name: str) -> Embedder:

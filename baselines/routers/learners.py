@@ -1,4 +1,4 @@
-"""Routers that learn: neighbours, clusters, logistic regression, a network, factors, contrasts."""
+"""Trained routers: k-NN, clusters, logistic regression, MLP, matrix factors, contrastive loss."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ NEIGHBOURS = 40  # the largest of RouterBench's numbers of neighbours (5, 10, 40
 
 @dataclass(frozen=True, slots=True)
 class KnnRouter:
-    """Mean score and mean dollars of the `k` nearest train questions, by cosine.
+    """Predicts mean score and mean dollars of the `k` nearest train questions, by cosine.
 
     After RouterBench (Hu et al. 2024, arXiv 2403.12031).
     """
@@ -38,7 +38,7 @@ class KnnRouter:
     name: str = "router-knn"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return the examples themselves; UserError if k is more than there are."""
+        """Return the training data itself; UserError if k exceeds the number of questions."""
         rows = len(examples.embeddings)
         if self.k is not None and not 1 <= self.k <= rows:
             raise UserError(f"{self.name}: k must be 1 to {rows} (train questions), not {self.k}.")
@@ -50,15 +50,15 @@ class KnnRouter:
         }
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return the means over the neighbours; over all train questions if they have no value."""
-        alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # equals stay equal
+        """Return means over neighbours, or over all train questions if no neighbour has a value."""
+        alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # so that ties stay ties
         order = np.argsort(-alike, axis=1, kind="stable")
         nearest = order[:, : int(fitted["k"])]
         return Estimates(_means(fitted["scores"], nearest), _means(fitted["usd"], nearest))
 
 
 def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp]]) -> Floats:
-    """Return (questions, workers): means over (questions, k) rows of `values`."""
+    """Return means (questions, workers) of `values` over its rows `nearest` (questions, k)."""
     near = values[nearest]
     valid = ~np.isnan(near)
     counts = valid.sum(axis=1)
@@ -67,15 +67,15 @@ def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp
 
 
 CLUSTERS = 32
-STARTS = 10  # times that k-means starts anew; the best is kept
+STARTS = 10  # random restarts of k-means; the best is kept
 LEAST = 20
-"""Minimum of train questions per cluster, on average: ours, as theirs had hundreds. An accuracy
-over 20 has a standard error of 11 points at most."""
+"""Minimum train questions per cluster, on average: our choice (the paper's clusters had hundreds).
+An accuracy over 20 questions has a standard error of at most 11 points."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRouter:
-    """Mean score and mean dollars in the nearest cluster of train questions.
+    """Predicts mean score and mean dollars in the nearest cluster of train questions.
 
     After Avengers-Pro (Zhang et al. 2025, arXiv 2508.12631) and its settings in LLMRouterBench:
     k-means on embeddings of length 1, the nearest cluster only.
@@ -86,7 +86,7 @@ class ClusterRouter:
     name: str = "router-cluster"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return centres, and each cluster's means."""
+        """Return cluster centres, and each cluster's mean scores and dollars by worker."""
         rows = len(examples.embeddings)
         clusters = self.clusters or max(1, min(CLUSTERS, rows // LEAST))
         if not 1 <= clusters <= rows:
@@ -99,11 +99,11 @@ class ClusterRouter:
         return {"centres": centres, "score": score, "usd": usd}
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return the nearest cluster's means."""
+        """Return the nearest cluster's mean score and dollars of each worker."""
         centres = fitted["centres"]
         near = (embeddings**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
         distances: Floats = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
-        nearest = np.argmin(np.round(distances, 9), axis=1)  # equals stay equal
+        nearest = np.argmin(np.round(distances, 9), axis=1)  # so that ties stay ties
         return Estimates(fitted["score"][nearest], fitted["usd"][nearest])
 
 
@@ -115,7 +115,7 @@ def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
 
 
 class MeanDollars(ABC):
-    """A router that expects each worker's mean dollars for every question."""
+    """A router that predicts each worker's mean train dollars, the same for every question."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ class MeanDollars(ABC):
 
 
 def _kept(params: Params, bias: str, examples: Examples) -> Arrays:
-    """Return the arrays to store: a worker without grades has a bias of NaN, so is never asked."""
+    """Return the arrays to store; a worker without grades gets bias NaN, so it is never asked."""
     graded = ~np.isnan(examples.scores).all(axis=0)
     usd = mean_known(examples.usd)
     return {**params, bias: np.where(graded, params[bias], np.nan), "usd": usd}
@@ -140,11 +140,11 @@ def _kept(params: Params, bias: str, examples: Examples) -> Arrays:
 class LogisticRouter(MeanDollars):
     """One linear head per worker, on scores as soft labels.
 
-    As RouteLLM (Ong et al. 2024, arXiv 2406.18665) puts a head on BERT, for any number of workers.
+    After RouteLLM's head on BERT (Ong et al. 2024, arXiv 2406.18665), for any number of workers.
     """
 
     c: float = 1.0
-    """Weight of the data against the penalty, as scikit-learn's `C`, with its default."""
+    """Inverse of the regularisation strength: scikit-learn's `C` and its default."""
     name: str = "router-logistic"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
@@ -161,13 +161,13 @@ class LogisticRouter(MeanDollars):
         return _kept({"weights": weights, "bias": bias}, "bias", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return each worker's chance to be right."""
+        """Return each worker's probability to be right: (questions, workers)."""
         return sigmoid(inputs @ params["weights"] + params["bias"])
 
 
 MLP_SCHEDULE = DescentSchedule(batch=200, rate=0.001, looks=200, every=None, patience=10)
 PENALTY = 0.0001
-"""Those of scikit-learn's `MLPRegressor`, whose defaults RouterBench keeps."""
+"""Schedule and L2 penalty are the defaults of scikit-learn's `MLPRegressor`, as in RouterBench."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +178,14 @@ class MlpRouter(MeanDollars):
     name: str = "router-mlp"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return the two layers at their best on held-out train questions."""
+        """Return both layers' weights, from the step with the least loss on held-out questions."""
         if self.units < 1:
             raise UserError(f"{self.name}: units must be at least 1, not {self.units}.")
         means, width = mean_known(examples.scores), examples.embeddings.shape[1]
         bound1, bound2 = np.sqrt(6 / (width + self.units)), np.sqrt(6 / (self.units + len(means)))
 
         def start(rng: np.random.Generator) -> Params:
-            return {  # Glorot's bounds, and each worker's mean as its first output
+            return {  # Glorot initialisation; the last bias is each worker's mean score
                 "weights1": rng.uniform(-bound1, bound1, (width, self.units)),
                 "bias1": np.zeros(self.units),
                 "weights2": rng.uniform(-bound2, bound2, (self.units, len(means))),
@@ -197,17 +197,17 @@ class MlpRouter(MeanDollars):
         return _kept(params, "bias2", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return the network's outputs, which may leave 0 to 1."""
+        """Return the network's outputs, which may be below 0 or above 1."""
         hidden = np.maximum(inputs @ params["weights1"] + params["bias1"], 0.0)
         return cast(Floats, hidden @ params["weights2"] + params["bias2"])
 
     def loss(self, params: Params, batch: Batch) -> float:
-        """Return the sum of squared errors."""
+        """Return the sum of squared errors over known scores."""
         inputs, scores, mask = batch
         return float((((self.expect(params, inputs) - scores) * mask) ** 2).sum())
 
     def gradient(self, params: Params, batch: Batch, _rng: np.random.Generator) -> Params:
-        """Return the slope of half the mean squared error of a question, and of the penalty."""
+        """Return the gradient of half the squared error per question, plus the L2 penalty."""
         inputs, scores, mask = batch
         raw = inputs @ params["weights1"] + params["bias1"]
         hidden = np.maximum(raw, 0.0)
@@ -224,32 +224,32 @@ class MlpRouter(MeanDollars):
 
 MF_DIMENSIONS, NOISE = 128, 0.1
 MF_SCHEDULE = DescentSchedule(batch=64, rate=3e-3, looks=30, decay=1e-5)
-"""RouteLLM's, as its training script has them, but for the rate and 1500 steps: theirs (0.0003, 100
-epochs) are for tens of thousands of labels."""
+"""As in RouteLLM's training script, except rate and steps (here 0.003 and at most 1500): its rate
+of 0.0003 for 100 epochs suits tens of thousands of labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactorsRouter(MeanDollars):
-    """Chance to be right = sigmoid(bias + worker vector . projected question).
+    """Predicts P(right) = sigmoid(bias + worker vector . projected question).
 
-    The form is RouteLLM's, with noise on embeddings while learning. The loss is EmbedLLM's (Zhuang
+    The model is RouteLLM's, with noise on embeddings in training. The loss is EmbedLLM's (Zhuang
     et al. 2024, arXiv 2410.02223): whether each worker is right, not which of two is better.
     """
 
     dimensions: int = MF_DIMENSIONS
     noise: float = NOISE
-    """Standard deviation of the noise on each number of an embedding while learning."""
+    """Standard deviation of the noise added to each embedding dimension in training."""
     name: str = "router-mf"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return worker vectors, biases and the projection, best on held-out train questions."""
+        """Return worker vectors, biases and projection, from the step of least held-out loss."""
         if self.dimensions < 1 or self.noise < 0:
             raise UserError(f"{self.name}: dimensions must be at least 1, noise at least 0.")
         width, size = examples.embeddings.shape[1], self.dimensions
         sure = np.clip(np.nan_to_num(mean_known(examples.scores), nan=0.5), 0.01, 0.99)
 
         def start(rng: np.random.Generator) -> Params:
-            return {  # each worker's mean is its first chance to be right
+            return {  # the initial bias is the log odds of each worker's mean score
                 "workers": rng.normal(0.0, size**-0.5, (len(sure), size)),
                 "projection": rng.normal(0.0, width**-0.5, (width, size)),
                 "bias": np.log(sure / (1 - sure)),
@@ -260,11 +260,11 @@ class FactorsRouter(MeanDollars):
         return _kept(params, "bias", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return each worker's chance to be right."""
+        """Return each worker's probability to be right: (questions, workers)."""
         return sigmoid(self.logits(params, inputs))
 
     def logits(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return the log odds of each worker's chance."""
+        """Return the log odds that each worker is right: (questions, workers)."""
         return inputs @ params["projection"] @ params["workers"].T + params["bias"]
 
     def loss(self, params: Params, batch: Batch) -> float:
@@ -272,7 +272,7 @@ class FactorsRouter(MeanDollars):
         return cross_entropy(self.logits(params, batch[0]), *batch[1:])
 
     def gradient(self, params: Params, batch: Batch, rng: np.random.Generator) -> Params:
-        """Return the slope of the loss, on embeddings with noise."""
+        """Return the gradient of the loss on noisy embeddings."""
         noisy = batch[0] + self.noise * rng.standard_normal(batch[0].shape)
         projected = noisy @ params["projection"]
         logits = projected @ params["workers"].T + params["bias"]
@@ -284,23 +284,23 @@ class FactorsRouter(MeanDollars):
         }
 
 
-RIGHT = 0.5  # a worker with more than this is no counter-example (the released code)
+RIGHT = 0.5  # a worker whose score is higher is no negative example (as in the released code)
 TOP_K, LAST_K, CLUSTER_WEIGHT, NEGATIVES = 3, 3, 1.0, 3
 DIMENSIONS = 64
 CONTRASTIVE_SCHEDULE = DescentSchedule(batch=16, rate=0.003, looks=20, patience=20)
-"""The released script's, but for rate and dimensions: here is no language model to tune. Its sample
-loss has weight 0 there, so that only clusters contrast."""
-GROUPS = 8  # as in their notebook, which makes the clusters
-WORKER_SPREAD = 0.78  # standard deviation of a worker's first vector, theirs
+"""As in RouterDC's released script, except rate and dimensions, as we tune no language model. The
+script gives its third loss, between samples, weight 0, so that loss is left out."""
+GROUPS = 8  # number of clusters, as in RouterDC's notebook
+WORKER_SPREAD = 0.78  # standard deviation of initial worker vectors, RouterDC's
 
 
 @dataclass(frozen=True, slots=True)
 class ContrastiveRouter(MeanDollars):
-    """Questions near the workers that answer them: cosines with a learned vector per worker.
+    """Ranks workers by the cosine of the encoded question with a learned vector per worker.
 
-    After RouterDC (Chen et al. 2024, arXiv 2409.19886) and the released scripts: a loss contrasts
-    the best workers with the worst of a question, another questions of one cluster with those of
-    others. Their encoder is a fine-tuned language model, here a linear map of frozen embeddings.
+    After RouterDC (Chen et al. 2024, arXiv 2409.19886) and its released scripts. One loss contrasts
+    a question's best workers with its worst, another contrasts questions of the same cluster with
+    others. RouterDC's encoder is a fine-tuned language model, ours a linear map of embeddings.
     """
 
     top_k: int = TOP_K
@@ -310,7 +310,7 @@ class ContrastiveRouter(MeanDollars):
     name: str = "router-contrastive"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return vectors and encoder at their best on held-out questions."""
+        """Return worker vectors and encoder, from the step of least held-out loss."""
         if min(self.top_k, self.last_k, self.dimensions) < 1 or self.cluster_weight < 0:
             raise UserError(f"{self.name}: top_k, last_k and dimensions must be at least 1.")
         inputs, scores = examples.embeddings, examples.scores
@@ -333,20 +333,20 @@ class ContrastiveRouter(MeanDollars):
         }
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return cosines as chances to be right, in the same order."""
+        """Return cosines calibrated to probabilities; the order of workers stays."""
         start, slope = params["calibration"]
         chance = sigmoid(start + np.exp(slope) * cosines(params, inputs))
         return np.where(params["known"], chance, np.nan)
 
     def loss(self, params: Params, batch: Batch) -> float:
-        """Return the negated mean of the known scores of each question's nearest worker."""
+        """Return minus the mean known score of the worker nearest to each question."""
         nearest = np.argmax(cosines(params, batch[0]), axis=1)
         picked = batch[1][np.arange(len(nearest)), nearest]
         graded = picked[~np.isnan(picked)]
         return -float(graded.mean()) if graded.size else 0.0
 
     def gradient(self, params: Params, batch: Batch, rng: np.random.Generator) -> Params:
-        """Return the slope of the sample-worker loss plus the weighted cluster loss."""
+        """Return the gradient of the question-worker loss plus the weighted cluster loss."""
         inputs, scores, groups = batch
         encoded, lengths = unit_rows(inputs @ params["encoder"])
         vectors, worker_lengths = unit_rows(params["workers"])
@@ -362,14 +362,14 @@ class ContrastiveRouter(MeanDollars):
 
 
 def cosines(params: Arrays, inputs: Floats) -> Floats:
-    """Return (questions, workers): the cosine of each encoded question with each worker."""
+    """Return (questions, workers): cosine of each encoded question with each worker's vector."""
     return unit_rows(inputs @ params["encoder"])[0] @ unit_rows(params["workers"])[0].T
 
 
 def worker_slope(
     near: Floats, scores: Floats, contrasted: tuple[int, int], rng: np.random.Generator
 ) -> Floats:
-    """Return the slope by `near` of: each of the top k before the last k that are wrong."""
+    """Return the gradient by cosines `near` of: rank each top-k worker above wrong last-k ones."""
     questions, workers = near.shape
     top_k, last_k = contrasted
     shuffled = rng.random(near.shape)
@@ -389,7 +389,7 @@ def worker_slope(
 
 
 def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
-    """Return the slope by `near` (questions, questions) of: one of a cluster before others."""
+    """Return the gradient by cosines `near` of: rank same-cluster above other questions."""
     same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
     rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)
@@ -409,5 +409,5 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _through_unit(slope: Floats, unit: Floats, lengths: Floats) -> Floats:
-    """Return the slope by rows before they were scaled to length 1."""
+    """Return the gradient by rows before scaling to norm 1, from that by the scaled rows."""
     return (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / lengths

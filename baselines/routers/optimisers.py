@@ -1,4 +1,4 @@
-"""Fitting: Adam on minibatches, Platt's scaling; scikit-learn's logistic regression and k-means."""
+"""Fits: Adam on minibatches, Platt scaling, scikit-learn's logistic regression and k-means."""
 
 # scipy and scikit-learn ship no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
@@ -18,30 +18,30 @@ from podium.harness.learning import Floats, one_thread
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]
 Batch = tuple[Floats, Floats, NDArray[Any]]
-"""Rows of embeddings, of scores, and of a loss's other inputs."""
+"""Embeddings, scores, and another input of the loss (a mask or cluster labels); equal rows."""
 Gradient = Callable[[Params, Batch, np.random.Generator], Params]
 """(parameters, minibatch, random numbers) -> gradient of the mean loss."""
 Loss = Callable[[Params, Batch], float]  # (parameters, held-out rows) -> value to minimise
 
-HELD_OUT = 5  # one train question in this many is held out to choose the state
-FEW = 10  # with fewer train questions none is held out: the state is chosen on all of them
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own (arXiv 1412.6980)
+HELD_OUT = 5  # one train question in this many is held out for early stopping
+FEW = 10  # with fewer train questions, parameters are chosen on all of them
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's defaults (arXiv 1412.6980)
 
 
 @dataclass(frozen=True, slots=True)
 class DescentSchedule:
-    """How long and how fast to learn."""
+    """Settings of a gradient descent: minibatch size, learning rate, early stopping."""
 
     batch: int
     rate: float
-    looks: int  # at the held-out rows, at most
-    every: int | None = 50  # steps between two looks; None is an epoch
-    patience: int = 4  # looks without a better state after which learning stops
+    looks: int  # most evaluations on held-out rows
+    every: int | None = 50  # steps between two evaluations; None: one epoch
+    patience: int = 4  # evaluations without improvement after which training stops
     decay: float = 0.0  # weight decay, apart from the gradient (AdamW)
 
 
 def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Return a random division of `rows` train questions: to learn from, and to choose by."""
+    """Split `rows` train questions at random: indices to train on, and held-out ones."""
     order = rng.permutation(rows)
     if rows < FEW:
         return order, order
@@ -55,7 +55,7 @@ def descend(
     schedule: DescentSchedule,
     seed: int,
 ) -> Params:
-    """Return the state with the least loss on the held-out rows, the earliest if several."""
+    """Run Adam; return the parameters with the least held-out loss, of equals the earliest."""
     (gradient, loss), rng = slopes, np.random.default_rng(seed)
     learn, held_out = hold_out(len(data[0]), rng)
     chosen = params = dict(start(rng))
@@ -89,7 +89,7 @@ def _rows(data: Batch, rows: Rows) -> Batch:
 
 
 def _minibatches(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Rows]:
-    """Yield minibatches without end, in a new random order every time all rows have been seen."""
+    """Yield minibatches forever; each epoch has a new random order."""
     while True:
         order = rng.permutation(rows)
         yield from (order[start : start + size] for start in range(0, len(order), size))
@@ -113,8 +113,8 @@ def cross_entropy(logits: Floats, scores: Floats, mask: Floats) -> float:
 
 
 def fit_calibration(near: Floats, scores: Floats) -> Floats:
-    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999)."""
-    from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
+    """Fit P(right) to similarity (Platt 1999); return (intercept, log slope) of its logit."""
+    from scipy.optimize import minimize  # here, as the import takes 0.25 s
 
     penalty = 1e-3  # keeps the slope finite if similarity explains all, or nothing
     targets, mask = known_scores(scores)
@@ -134,8 +134,8 @@ def fit_calibration(near: Floats, scores: Floats) -> Floats:
 
 
 def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:
-    """Return the centres (clusters, features), and the cluster of each row."""
-    from sklearn.cluster import KMeans  # takes most of a second, which few commands need
+    """Return the centres (clusters, features), and each row's cluster index."""
+    from sklearn.cluster import KMeans  # here, as the import takes most of a second
 
     means = KMeans(n_clusters=clusters, n_init=cast(Any, starts), random_state=seed)
     with one_thread(), catch_warnings():
@@ -145,7 +145,7 @@ def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats
 
 
 def fit_logistic(rows: Floats, values: Floats, **settings: Any) -> Any:
-    """Return scikit-learn's regression on values between 0 and 1: the right share of a row."""
+    """Fit scikit-learn's logistic regression to soft labels `values`, from 0 to 1."""
     from sklearn.linear_model import LogisticRegression
 
     labels, shares = np.repeat([1, 0], len(rows)), np.concatenate([values, 1 - values])
@@ -155,10 +155,10 @@ def fit_logistic(rows: Floats, values: Floats, **settings: Any) -> Any:
 
 
 def ridge_logistic(rows: Floats, values: Floats, pull: Floats) -> Floats:
-    """Return the weights (features,) for rows (n, features) and values (n,) between 0 and 1.
+    """Fit logistic weights (features,) to rows (n, features) and soft labels (n,) from 0 to 1.
 
-    For the few rows that a train budget buys. `pull` (features,) is the ridge on each weight, above
-    0, so that equal values cannot make it diverge.
+    `pull` (features,) is the ridge penalty of each weight; above 0, so that the fit converges even
+    on few rows or equal labels.
     """
     if not len(rows):
         return np.zeros(rows.shape[1])

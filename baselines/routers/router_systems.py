@@ -1,4 +1,4 @@
-"""Routers as systems: trained on a matrix and stored as an artefact, or a model that is asked."""
+"""Routers as systems: trained on a grade matrix and stored as artefacts, or a prompted model."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -49,13 +49,13 @@ ROUTERS: Mapping[str, Callable[..., Router]] = {
     "router-mf": FactorsRouter,
     "router-contrastive": ContrastiveRouter,
 }
-"""By name as in tables; called without arguments for the defaults."""
+"""Router classes by name in tables; call one without arguments for its default settings."""
 
-_OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # prefixes of their arrays in an artefact
+_OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # prefixes of array names in an artefact
 
 
 Estimator = Callable[[Sequence[str]], Estimates]
-"""Texts -> a trained router's estimates of each worker, in the order of its artefact."""
+"""Texts -> a trained router's predictions per worker, workers in the artefact's order."""
 
 
 def train_router(
@@ -87,7 +87,7 @@ def train_router(
 
 
 def load_router(learned: Artifact) -> Estimator:
-    """Return a trained router; UserError if it is damaged or its embedder is absent."""
+    """Return an artefact's router; UserError if it is damaged or its embedder is missing."""
     about = learned.about
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is not a router. Routers are: {', '.join(ROUTERS)}.")
@@ -110,7 +110,7 @@ def load_router(learned: Artifact) -> Estimator:
 
 
 def question_texts(matrix: Matrix) -> list[str]:
-    """Return the questions' texts; UserError if one is unknown."""
+    """Return the questions' texts; UserError if a question has none."""
     if lacking := sum(not question.text.strip() for question in matrix.questions):
         raise UserError(
             f"{matrix.name}: {lacking} of {len(matrix.questions)} questions have no text, which "
@@ -128,9 +128,9 @@ _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 
 
 STICKY, TURN = MODES = ("sticky", "turn")
-"""How often a router decides in a task that asks more than once: for a whole sample, or each turn,
-where another worker has no prompt of the sample in its provider's cache."""
-CHOSEN = "chosen"  # key of the worker in a pool's state for a sample
+"""In a task of several turns, a router chooses a worker once per sample (`sticky`) or at each turn.
+After a change of worker, the prompt is in no provider's cache."""
+CHOSEN = "chosen"  # key of the chosen worker in `Pool.kept`, the state of a sample
 
 
 def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
@@ -219,7 +219,7 @@ ROUTER_CARDS = (
 def router_system(learned: Artifact, willingness: float | None = None, mode: str = TURN) -> System:
     """Ask the worker that a trained router chooses, by score - usd / `willingness`.
 
-    In the mode `sticky` it chooses once a sample, by its first turn.
+    With mode `sticky` it chooses once per sample, by the first turn's text.
     """
     estimate = load_router(learned)
     choose_workers(estimate(["?"]), willingness)
@@ -254,8 +254,8 @@ USER QUESTION:
 
 AVAILABLE LANGUAGE MODELS:
 {models}"""
-"""Our own wording, in the form in which conductors are asked (conductor/prompt.py). The control for
-a learned router and for a conductor: the same information, no training, a plan of one step."""
+"""Our own wording, in the form of the conductor's prompt (conductor/prompt.py). A control for
+trained routers and conductors: same information, no training, a plan of one step."""
 
 _NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)
 
@@ -274,13 +274,13 @@ ROUTER_LLM = SystemCard(
 
 
 def routing_prompt(question: str, cards: Sequence[str]) -> str:
-    """Return the router's prompt; `cards` has one entry per worker, empty to hide it."""
+    """Return the router's prompt; `cards` has each worker's description, or "" to hide it."""
     models = [f"Model {n}: {card}" if card else f"Model {n}" for n, card in enumerate(cards)]
     return ROUTE.format(question=question, models="\n".join(models))
 
 
 def named_worker(reply: str, workers: int) -> int | None:
-    r"""Return the worker that a reply names last, counted from 0; None for none of the list.
+    r"""Return the index (from 0) of the last worker that a reply names; None if it is not listed.
 
     >>> named_worker("Model 2 is best.\nmodel_id = [2]", 3), named_worker("2", 3)
     (2, 2)
@@ -292,7 +292,7 @@ def named_worker(reply: str, workers: int) -> int | None:
 
 @register
 def router_llm_system(*, cards: bool = True) -> System:
-    """Return the system in which the conductor chooses the worker."""
+    """Return the system in which the pool's conductor model chooses the worker that answers."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if CONDUCTOR not in pool.models:

@@ -1,7 +1,7 @@
 """NVIDIA's Switchyard as a system: it chooses each turn's worker, and our pool makes every call.
 
-Its algorithms tell an efficient model from a capable one. Here these are the worker with the lowest
-and the worker with the highest price of output tokens, unless arguments name them. Tried on
+Its algorithms choose between an efficient and a capable model. Here these are the workers with the
+lowest and the highest price of output tokens, unless arguments name them. Tested with
 nemo-switchyard 0.3.0.
 """
 
@@ -23,7 +23,7 @@ from podium.harness.workflow import Step
 Algorithm = Literal["stage", "classifier", "random"]
 STAGE, CLASSIFIER, RANDOM = ALGORITHMS = ("stage", "classifier", "random")
 CONFIDENCE = 0.5
-"""Confidence from which its classifier, or its stage router's signals, are used: its README's."""
+"""Lowest confidence at which Switchyard uses its classifier or its signals, as in its README."""
 LIBRARY, EXTRA = "switchyard.libsy", "switchyard"
 
 
@@ -61,7 +61,7 @@ SWITCHYARD = SystemCard(
 
 
 def by_price(pool: Pool) -> Sequence[str]:
-    """Return the workers that have a price of output tokens, the lowest first, else all of them."""
+    """Return the workers with an output price, cheapest first; if none has one, all workers."""
     book = pool.spec.book() if pool.spec else None
     price_of = {slot.name: slot.price_ref for slot in (pool.spec.workers if pool.spec else ())}
     prices = {name: book and book.price(price_of.get(name, "")) for name in pool.workers}
@@ -70,7 +70,7 @@ def by_price(pool: Pool) -> Sequence[str]:
 
 
 def request_of(question: Question, chat: Conversation | None) -> dict[str, Any]:
-    """Return a question, or a conversation with its tools, in the form that Switchyard reads."""
+    """Return Switchyard's request: the conversation with its tools if given, else the question."""
     if chat is None:
         return {"messages": [{"role": "user", "content": _text(question.text)}]}
     return {
@@ -110,7 +110,7 @@ def router_switchyard_system(
     capable: str | None = None,
     seed: int = 0,
 ) -> System:
-    """Ask the worker that an algorithm of Switchyard's chooses."""
+    """Ask the worker that Switchyard's `algorithm` chooses: `efficient` or `capable`."""
     library = import_extra(LIBRARY, EXTRA)
 
     def made(question: Question, epoch: int) -> Any:

@@ -1,1 +1,1 @@
-"""Training a conductor; `train.py` is the order of it all."""
+"""Training a conductor; `train.py` runs all its stages in order."""

@@ -1,4 +1,4 @@
-"""Ablations: the trainings of one file, which differ from a reference in the settings it lists."""
+"""Ablations: trainings listed in a file, each with settings that differ from a reference."""
 
 import json
 import shutil
@@ -32,25 +32,25 @@ from podium.harness.workflow import workflow_of
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
-"""The fields of a form that a warm start depends on, besides whether steps may read others."""
+"""Fields of `PlanFormat` that change a warm start, besides `access` being `off` or not."""
 
 
 class _AblationRow(ConfigSection):
     says: str
-    not_run: str = ""  # the reason not to run it; then nothing is set
+    not_run: str = ""  # the reason not to run it; then `set` must be empty
     set: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
 class _AblationFile(ConfigSection):
     config: str
     reference: str
-    all: dict[str, Any] = Field(default_factory=dict[str, Any])  # of every row
+    all: dict[str, Any] = Field(default_factory=dict[str, Any])  # settings of every ablation
     ablations: dict[str, _AblationRow] = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """One training of the file, or the reason why it is not run."""
+    """One training of an ablation file, or the reason that it is not run."""
 
     name: str
     says: str
@@ -59,20 +59,20 @@ class Ablation:
     not_run: str = ""
 
     def training_config(self, seed: int) -> TrainingConfig:
-        """Return its configuration; UserError for an unknown setting."""
+        """Return the training's configuration; UserError if a setting is unknown."""
         return read_config(self.config, (*self.settings, f"run.seed={seed}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Ablations:
-    """The file's rows in order, and the reference that the others are compared with."""
+    """A file's ablations in order, and the reference that the others are compared with."""
 
     reference: Ablation
     rows: tuple[Ablation, ...]
 
 
 def read_ablations(path: Path = SHIPPED) -> Ablations:
-    """Return a file's ablations; UserError for its first mistake."""
+    """Read a file of ablations; UserError with its first error."""
     try:
         file = _AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
@@ -96,7 +96,7 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
 
 
 def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
-    """Return the named rows and the reference, or all rows; UserError for an unknown name."""
+    """Return the named ablations and the reference, or all; UserError if a name is unknown."""
     all_names = [row.name for row in ablations.rows]
     if strange := [name for name in names if name not in all_names]:
         raise no_such("ablation", strange[0], all_names, "known: ")
@@ -105,7 +105,7 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
-    """Return nested tables as `section.key=value`; JSON's plain values are TOML's too."""
+    """Return nested tables as `section.key=value`, values in JSON (valid TOML for plain ones)."""
     settings = {key[1:]: value for key, value in run_folder.flatten(nested, "").items()}
     refuse_own_suites(settings.get("suites.names"), str(path))
     if "pool.name" in settings:
@@ -118,7 +118,7 @@ def _beside(name: str, path: Path) -> str:
 
 
 def warm_start_key(manifest: Mapping[str, Any]) -> str:
-    """Return a warm start's inputs as text: equal texts give equal first weights."""
+    """Return a warm start's inputs as text: with equal texts, its weights are equal."""
     config = manifest["config"]
     form, data = config["form"], manifest["data"]
     inputs = {
@@ -135,7 +135,7 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 
 def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | None:
-    """Copy the warm start of the first of these trainings with equal inputs; None if none has."""
+    """Copy the warm start of the first training with equal inputs; return its folder, or None."""
     out, manifest = training.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
@@ -153,7 +153,7 @@ def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | No
 
 
 def plan_leaks(system_runs: Iterable[SystemRun]) -> dict[str, float | None]:
-    """Return the number of plans of some runs, and the share of them that holds the answer."""
+    """Return figures on plans of runs: number, share whose subtasks state the answer, accuracy."""
     graded: list[tuple[float | None, bool | None]] = []
     for entry in chain.from_iterable(entries(run.paths) for run in system_runs):
         sample: dict[str, Any] = entry.sample

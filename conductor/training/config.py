@@ -1,4 +1,4 @@
-"""A training's configuration: a TOML file, its sections as records, a mistake in one sentence."""
+"""A training's configuration: a TOML file, read into one class per table; errors are sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -29,13 +29,13 @@ LOADING = (
     *("attn_implementation", "device_map", "dtype", "max_memory", "quantization_config"),
     *("revision", "use_cache"),
 )
-"""Keys of `[grpo.model_init_kwargs]`. Others could load code, or weights that are a pickle."""
-LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
+"""Allowed keys of `[grpo.model_init_kwargs]`. Others could load code, or pickled weights."""
+LOOK_BACK = (1, 2, 3, 4)  # distances in tokens that the first layer's heads look back, one per head
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
-    """Refuse a model that is too small for a look-up; a UserError names the sizes that are not."""
+    """Raise UserError, with the needed sizes, if a model's sizes do not fit `look_up`."""
     if layers < 2 or heads != len(LOOK_BACK) or kv_heads != 2:
         raise UserError(
             f"[model.from_scratch] look_up needs 2 layers or more, {len(LOOK_BACK)} heads and "
@@ -44,7 +44,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Return a file's tables, merged over those of the shipped configuration that is its `base`."""
+    """Return a file's tables, which override those of its `base`, a shipped configuration."""
     try:
         data = read_toml(path)
     except ValueError as error:
@@ -73,7 +73,7 @@ def _overlay(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def set_key(data: dict[str, Any], setting: str) -> None:
-    """Set `section.key=value`; a value is TOML if it reads as such, else a string."""
+    """Set `section.key=value` in `data`; the value is parsed as TOML if valid, else a string."""
     key, separator, value = setting.partition("=")
     names = key.strip().split(".")
     if not separator or not all(names):
@@ -90,7 +90,7 @@ def set_key(data: dict[str, Any], setting: str) -> None:
 
 
 class ConfigSection(BaseModel):
-    """A table of the file; an unknown key is a mistake."""
+    """Base of the file's tables: an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -104,64 +104,64 @@ class FromScratch(ConfigSection):
     heads: int = Field(default=4, gt=0)
     kv_heads: int = Field(default=2, gt=0)
     vocab: int = Field(default=1024, gt=256)
-    context: int = Field(default=1024, gt=0)  # positions: prompt and plan together, in tokens
+    context: int = Field(default=1024, gt=0)  # maximum tokens of prompt and plan together
     initializer_range: float = Field(default=0.08, gt=0)
-    """Standard deviation of random weights. Qwen2's own 0.02 is for thousands of dimensions: with
-    128 it leaves attention even for so long that a short warm start looks nothing up."""
-    tied: bool = True  # whether the last layer reads the embedding backwards
-    embeddings: int | None = Field(default=None, gt=256)  # rows, where they are more than tokens
-    look_up: bool = False  # whether attention begins as a look-up by words (model.py)
+    """Standard deviation of random weights. Qwen2's own 0.02 suits thousands of dimensions: with
+    128, attention stays uniform for too long to learn look-ups in a short warm start."""
+    tied: bool = True  # whether the output layer shares the embedding's weights
+    embeddings: int | None = Field(default=None, gt=256)  # embedding rows, if more than tokens
+    look_up: bool = False  # whether initial attention matches equal words (model.py)
 
 
 class ProfiledPart(ConfigSection):
     """A policy that plans by profiles (conductor/profile_policy.py), from random weights."""
 
-    questions: int = Field(default=50, ge=8)  # of each suite, on which all workers are tried first
-    cost_weight: float = Field(default=0.4, gt=0, le=0.45)  # what the dearest right answer loses
+    questions: int = Field(default=50, ge=8)  # per suite, on which workers are measured first
+    cost_weight: float = Field(default=0.4, gt=0, le=0.45)  # `CostAware.weight`
     cost_calls: float = Field(default=8.0, gt=0)
-    """Usual calls of the pool, in dollars, from which on a right answer loses all of that."""
-    searched: int = Field(default=1000, ge=1)  # questions that plans are drawn for evenly
+    """`CostAware.scale`, as a multiple of the dollars of a usual call in the pool."""
+    searched: int = Field(default=1000, ge=1)  # questions for which random plans are tried
     warm_steps: int = Field(default=600, ge=0)
-    """Steps that learn which worker to ask alone, from the tries, and the search's right plans."""
+    """Supervised steps on the best single workers, as measured, and on the search's best plans."""
     warm_batch: int = Field(default=48, ge=1)
     warm_rate: float = Field(default=2e-3, gt=0)
 
 
 class ModelPart(ConfigSection):
-    """The source of the weights: a folder, a hub name, or none."""
+    """The source of the weights: a folder or hub name (`path`), or random weights."""
 
     path: str = ""
     from_scratch: FromScratch | None = None
     profiled: ProfiledPart | None = None
-    parameters: float | None = None  # in 1e9, for the estimate only; None: read from its config
-    frozen: tuple[str, ...] = ()  # parameters that GRPO leaves unchanged: parts of their names
+    parameters: float | None = None  # in billions, for estimates; None: from the model's config
+    frozen: tuple[str, ...] = ()  # parts of names of parameters that GRPO does not train
 
 
 class PoolPart(ConfigSection):
-    """Which workers are conducted, and which of them a question's prompt shows (prompt.py)."""
+    """The pool of workers, and the selection of them in each question's prompt (prompt.py)."""
 
     name: str
     shown: int | Literal["random"] | None = None  # None: all
     order: Literal["pool", "random"] = "pool"
     drawn: int = Field(default=0, ge=0, le=1000)
-    """Pools drawn from the prior of practice workers (suites/practice/workers/drawing.py) replace
-    `name`, and none is used in an evaluation: each question is shown one of them, drawn anew."""
+    """Number of random pools of practice workers (suites/practice/workers/drawing.py) that replace
+    `name`; each question is shown one of them, drawn anew. No evaluation uses these pools."""
 
 
 class SuitesPart(ConfigSection):
-    """The suites whose train splits are used, and how often each is drawn."""
+    """The suites whose train splits are used, and the weights by which they are sampled."""
 
     names: tuple[str, ...] = Field(min_length=1)
-    train: int | None = Field(default=None, ge=1)  # first questions of each train split; None: all
-    weights: dict[str, float] = Field(default_factory=dict[str, float])  # by name, of the draws
-    box: str | None = None  # where programs run; None: the usual box
+    train: int | None = Field(default=None, ge=1)  # questions per train split; None: all
+    weights: dict[str, float] = Field(default_factory=dict[str, float])  # suite -> sampling weight
+    box: str | None = None  # sandbox of model-written programs; None: the default
 
 
 class VerdictsPart(ConfigSection):
-    """Recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
+    """Recorded grades in place of a pool and suites (conductor/verdict_reward.py)."""
 
-    source: str  # as `podium route` names it
-    split: str  # the evaluation questions, never seen here: `date:0.3` or `share:0.5`
+    source: str  # a source of `podium route`
+    split: str  # evaluation questions, unused in training: `date:0.3` or `share:0.5`
     split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
@@ -169,32 +169,32 @@ Prior = Literal["cards", "kinds", "sentences"]
 
 
 class PlanRecipe(ConfigSection):
-    """How plans of a warm start are drawn (training_rows.py)."""
+    """How the random plans of a warm start are drawn (training_rows.py)."""
 
     prior: Prior = "cards"
-    """By what a step's worker is drawn: words that the question's kind shares with cards, nothing
-    but the kind, or, a step for each of its sentences, words that the sentence's kind shares."""
-    kinds: int = Field(default=12, ge=1)  # number of kinds of question
-    trust: float = Field(default=0.6, ge=0, le=1)  # that a step's worker is drawn by the prior
-    sharpness: float = Field(default=1.0, ge=1, le=64)  # power of the weights it is drawn by
+    """How a step's worker is weighted. `cards`: by words that cards share with the question's kind;
+    `kinds`: one random favourite per kind; `sentences`: as `cards`, with one step per sentence."""
+    kinds: int = Field(default=12, ge=1)  # number of kinds (clusters) of questions
+    trust: float = Field(default=0.6, ge=0, le=1)  # probability of a draw by `prior`, else uniform
+    sharpness: float = Field(default=1.0, ge=1, le=64)  # exponent of the prior's weights
     names: bool = False
-    """Whether the reasoning before the lists names each worker by the first word of its card:
-    what a model can learn to look up where the order of workers changes."""
-    later: float = Field(default=0.5, ge=0, le=1)  # of a later round, if the training has any
-    keep: float = Field(default=0.5, ge=0, le=1)  # that a later round keeps the answer that is
+    """Whether the reasoning before the lists names each worker by the first word of its card, so
+    that a model can learn to look workers up if their order changes."""
+    later: float = Field(default=0.5, ge=0, le=1)  # probability of a later round, if trained
+    keep: float = Field(default=0.5, ge=0, le=1)  # probability that a later round keeps the answer
 
 
 class WarmStart(ConfigSection):
-    """Supervised steps on random valid plans before any reward."""
+    """Supervised steps before GRPO, on plans that are random, given or of earlier trainings."""
 
     kind: Literal["none", "random-plans", "given-plans", "own-plans"] = "none"
     plans: str = ""
-    """For given plans: a file of JSON lines, each a `question` and the `workers` of its plan, whose
-    steps all read those before. Questions without a plan are left out."""
+    """For given plans: a file of JSON lines, each a `question` and the `workers` of its steps; a
+    step reads all earlier ones. Questions without a plan are left out."""
     runs: tuple[str, ...] = ()
-    """For own plans: folders of trainings on the same questions, whose right plans are taught."""
+    """For own plans: folders of trainings on the same questions, whose right plans are used."""
     least: float = Field(default=1.0, gt=0, le=1)
-    """Share of right tries from which on the shortest plan is taken (given_plans.py)."""
+    """Score, about the share of right tries, that makes a plan good enough (`own_plans`)."""
     steps: int = Field(default=200, ge=0)
     batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=3e-3, gt=0)
@@ -202,7 +202,7 @@ class WarmStart(ConfigSection):
 
     @property
     def is_listed(self) -> bool:
-        """Return whether its plans are read from a file or from trainings, not drawn."""
+        """Whether plans are read from a file or from earlier trainings, not drawn."""
         return self.kind in ("given-plans", "own-plans")
 
     @model_validator(mode="after")
@@ -221,14 +221,14 @@ class WarmStart(ConfigSection):
 
 
 class RecursionPart(ConfigSection):
-    """Later rounds: some rows show a first plan's outcome, and ask again (rounds.py)."""
+    """Later rounds: rows that show the answer of a warm-started model's first plan (rounds.py)."""
 
-    share: float = Field(default=0.5, gt=0, lt=1)  # of the rows; their first plans are the start's
-    discount: float = Field(default=DISCOUNT, gt=0, le=1)  # of a first round's reward
+    share: float = Field(default=0.5, gt=0, lt=1)  # share of rows that are later rounds
+    discount: float = Field(default=DISCOUNT, gt=0, le=1)  # factor of first rounds' rewards
 
 
 class Lora(ConfigSection):
-    """Low-rank adapters instead of all weights."""
+    """Train low-rank adapters (LoRA) instead of all weights."""
 
     r: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
@@ -241,21 +241,21 @@ class ValidationPart(ConfigSection):
 
     every: int = Field(default=10, ge=1)  # steps between two validations
     questions: int = Field(default=32, ge=1)  # first questions of each suite's validation split
-    patience: int | None = Field(default=None, ge=1)  # validations without a better one; None: any
-    batch: int = Field(default=64, ge=1)  # plans written at once
+    patience: int | None = Field(default=None, ge=1)  # stop after n without improvement
+    batch: int = Field(default=64, ge=1)  # plans generated in one batch
 
 
 class RunPart(ConfigSection):
-    """The rest."""
+    """Seed, device, checkpoints and trackers of a training."""
 
     seed: int = Field(default=0, ge=0, le=SEED)
     save_every: int = Field(default=20, ge=1)
     keep: int = Field(default=2, ge=1)  # checkpoints kept, besides the best one
-    threads: int = Field(default=1, ge=1)  # of torch: more than one has cost a factor of twenty
+    threads: int = Field(default=1, ge=1)  # of torch; more have been 20 times slower
     device: Literal["cpu", "gpu"] = "gpu"
     tensorboard: bool = True
     report_to: tuple[Literal["mlflow", "trackio", "wandb"], ...] = ()
-    """Other trackers that receive the same figures, with their own settings; no texts."""
+    """Further experiment trackers that receive the same metrics, but no texts."""
 
     @field_validator("report_to")
     @classmethod
@@ -269,7 +269,7 @@ class TrainingConfig(ConfigSection):
     """A training's configuration file."""
 
     title: str = ""
-    verdicts: VerdictsPart | None = None  # if given, it replaces [pool] and [suites]
+    verdicts: VerdictsPart | None = None  # replaces [pool] and [suites]
     model: ModelPart = ModelPart()
     pool: PoolPart
     suites: SuitesPart
@@ -281,11 +281,11 @@ class TrainingConfig(ConfigSection):
     reward: RewardConfig = RewardConfig()
     validation: ValidationPart = ValidationPart()
     run: RunPart = RunPart()
-    name: str = ""  # the file's stem; filled in by `read_config`
+    name: str = ""  # the file's stem; set by `read_config`
 
     @property
     def discount(self) -> float | None:
-        """Factor of a first round's reward; None without later rounds."""
+        """Factor of first rounds' rewards; None if the training has no later rounds."""
         return self.recursion.discount if self.recursion else None
 
     @model_validator(mode="before")
@@ -301,12 +301,12 @@ class TrainingConfig(ConfigSection):
 
 
 def known_configs() -> list[str]:
-    """Return the names of the configurations that are shipped."""
+    """Return the names of the configurations that ship with podium."""
     return sorted(path.stem for path in CONFIGS.glob("*.toml"))
 
 
 def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConfig:
-    """Read a configuration by name (conductor/configs) or path, with `section.key=value` on top."""
+    """Read a configuration by name (conductor/configs) or path; `settings` override its values."""
     path = shipped_file("training config", name_or_path, CONFIGS)
     data = read_tables(path)
     suites = data.get("suites")
@@ -319,7 +319,7 @@ def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConf
 
 
 def validate_config(data: Mapping[str, Any], place: str) -> TrainingConfig:
-    """Return plain data as a configuration; UserError for the first mistake in it."""
+    """Return nested dicts as a configuration; UserError with the first error."""
     try:
         config = TrainingConfig.model_validate(data)
     except ValidationError as error:
@@ -329,7 +329,7 @@ def validate_config(data: Mapping[str, Any], place: str) -> TrainingConfig:
 
 
 def refuse_own_suites(names: object, place: str) -> None:
-    """Raise UserError if `[suites] names` of a file has a suite in Python: only a command may."""
+    """Raise UserError if a file's `[suites] names` has Python code: only a command line may."""
     for name in cast("list[object]", names) if isinstance(names, list) else ():
         if OWN in str(name):
             raise UserError(
@@ -391,7 +391,7 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
 
 
 def _first_error(error: ValidationError) -> str:
-    """Return the first mistake: its place and reason, and for a key the nearest known key."""
+    """Return the first error as text: place and reason; for an unknown key, the nearest one."""
     mistake = error.errors()[0]
     path = [str(name) for name in mistake["loc"]]
     if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):

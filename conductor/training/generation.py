@@ -1,4 +1,4 @@
-"""How a model writes: sampled or greedily, with adapters merged, and a callback as plans end."""
+"""Generation in training: sampled or greedy, with merged adapters and a callback per ended plan."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are installed elsewhere.
 
@@ -11,18 +11,18 @@ import torch
 from transformers import CompileConfig, StoppingCriteria
 
 Told = Callable[[Sequence[int], Sequence[str]], None]
-"""Called with the rows of a batch that have just ended, and their texts."""
+"""Callback with the indices of a batch's rows that have just ended, and their texts."""
 
 
 class MergedAdapters:
-    """Adapters merged into copies of their base weights, while plans are written.
+    """Context manager: merges LoRA adapters into copies of their base weights during generation.
 
-    The weights themselves are never touched, so nothing drifts; the copies keep their place in
-    memory, since a CUDA graph reads from the addresses at its recording.
+    Base weights are never changed, so rounding errors do not add up. The copies keep their memory
+    addresses, as a CUDA graph reads from the addresses of its recording.
     """
 
     def __init__(self, model: Any) -> None:
-        """Find the layers with adapters; none if all weights are trained."""
+        """Find the layers that have adapters; none if all weights are trained."""
         self.layers: list[Any] = []
         if hasattr(model, "peft_config"):
             from peft.tuners.tuners_utils import BaseTunerLayer
@@ -32,12 +32,12 @@ class MergedAdapters:
 
     @contextmanager
     def __call__(self) -> Generator[None]:
-        """Merge, and put everything back."""
+        """Merge the adapters; restore the base weights at the end."""
         bases = [layer.get_base_layer() for layer in self.layers]
         weights = [base.weight.data for base in bases]
         try:
             for layer in self.layers:
-                layer.merge(safe_merge=True)  # safe: a new tensor takes the weight's place
+                layer.merge(safe_merge=True)  # safe_merge: the result is a new tensor
             if self._copies:
                 for base, copy in zip(bases, self._copies, strict=True):
                     base.weight.data = copy.copy_(base.weight.data)
@@ -50,7 +50,7 @@ class MergedAdapters:
 
 
 class _EndsTold(StoppingCriteria):
-    """Stops no row, and reports which rows have ended by themselves."""
+    """Calls `notify` with rows that reached an end token; never stops a row itself."""
 
     def __init__(self, tokenizer: Any, begins: int, ends: Any, notify: Told) -> None:
         self._tokenizer, self._begins, self._told = tokenizer, begins, notify
@@ -70,7 +70,7 @@ class _EndsTold(StoppingCriteria):
 def sampled_ids(
     model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], config: Any, notify: Told | None
 ) -> list[list[int]]:
-    """Return a sampled completion of each prompt, with its end token if it has one."""
+    """Return token ids of one sampled completion per prompt, with the end token if reached."""
     batch = tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
     batch = batch.to(model.device)
     begins = batch["input_ids"].shape[1]
@@ -84,15 +84,15 @@ def sampled_ids(
             stopping_criteria=telling,
         )[:, begins:]
     is_end = torch.isin(written, ends).int()
-    masks = (is_end.cumsum(1) - is_end == 0).cpu()  # up to the first end, and no pads
+    masks = (is_end.cumsum(1) - is_end == 0).cpu()  # up to the first end token, no padding
     return [row[mask].tolist() for row, mask in zip(written.cpu(), masks, strict=True)]
 
 
 def record_graphs(config: Any) -> None:
-    """Let decoding be compiled into CUDA graphs if the cache keeps its place and there is a GPU.
+    """Let transformers compile decoding into CUDA graphs if `cache_implementation` is `static`.
 
-    A position costs as many launches as a model has operations, however few rows are written. A
-    graph needs no C compiler; with one, operations are fused, too.
+    Without graphs each token costs a kernel launch per operation, even for few rows. Graphs need no
+    C compiler; with one, operations are also fused.
     """
     if config.cache_implementation != "static":
         return
@@ -104,9 +104,9 @@ def record_graphs(config: Any) -> None:
 def greedy_texts(
     model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int, size: int
 ) -> list[str]:
-    """Return greedy completions, `size` at once; the model's mode is left as it was."""
+    """Return greedy completions, in batches of `size`; training or eval mode is restored."""
     was, side = model.training, tokenizer.padding_side
-    # If FSDP2 divides weights, no process stops before the last; None: transformers decides.
+    # If FSDP2 shards weights, all processes must stop together; None: transformers decides.
     divided = any(type(parameter).__name__ == "DTensor" for parameter in model.parameters()) or None
     model.eval()
     tokenizer.padding_side = "left"

@@ -1,4 +1,4 @@
-"""The plans that a warm start teaches: those of a file, or the right ones of earlier trainings."""
+"""Plans for a warm start: from a file, or the right plans of earlier trainings."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from podium.conductor.training.config import TrainingConfig
 from podium.harness.errors import UserError
 
 Workers = tuple[str, ...]
-PLANS = "plans.jsonl"  # texts only if every suite's may be published
+PLANS = "plans.jsonl"  # has question texts only if all suites may be published
 NO_PLAN = (
     "[warm_start] plans or runs contain no plan for these questions and workers. Use plans for "
     "the same train split and pool."
@@ -19,7 +19,7 @@ NO_PLAN = (
 
 
 class SampledPlan(BaseModel):
-    """A line of a training's plans; None for what could not be read, or was not graded."""
+    """A line of a training's `plans.jsonl`; `plan` is None if invalid, `correct` if ungraded."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     question: str
@@ -28,18 +28,17 @@ class SampledPlan(BaseModel):
 
 
 def read_plans(config: TrainingConfig) -> dict[str, Workers]:
-    """Return the workers of a warm start's plan for each question; UserError if it has no plan."""
+    """Return question -> workers of its warm-start plan; UserError if there is no plan at all."""
     start, steps = config.warm_start, config.form.max_steps
     return read_given_plans(config) if start.plans else own_plans(start.runs, start.least, steps)
 
 
 def own_plans(runs: Sequence[str], least: float, steps: int) -> dict[str, Workers]:
-    """Return the workers of a right plan, of `steps` steps at most, for each question that has one.
+    """Return question -> workers of its best right plan with at most `steps` steps.
 
-    Only rewards decide, so a training from these has seen no target. The score of a sequence of
-    workers is its right tries divided by one more than its tries, so that once out of once counts
-    for less than often. Of those that score `least` or more the shortest is taken, or else the one
-    with the highest score; of equals the shorter one.
+    Plans are chosen by rewards only, without targets. The score of a sequence of workers is
+    right tries / (tries + 1), so that 1 of 1 scores less than 9 of 9. The shortest sequence with a
+    score of `least` or more is taken, else the one with the highest score; of equals, the shorter.
     """
     tries: defaultdict[str, defaultdict[Workers, list[bool]]]
     tries = defaultdict(lambda: defaultdict(list))
@@ -79,7 +78,7 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
 
 
 class GivenPlan(BaseModel):
-    """A line of a file of plans from another source."""
+    """A line of the user's file of plans: a question, and the workers of its steps."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     question: str
@@ -87,7 +86,7 @@ class GivenPlan(BaseModel):
 
 
 def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
-    """Return each question's workers as a file gives them; UserError for a line that is no plan."""
+    """Return question -> workers from the user's file; UserError if a line is not a plan."""
     path, by_question = Path(config.warm_start.plans), dict[str, Workers]()
     if not path.is_file():
         raise UserError(f"[warm_start] plans: there is no file {path}.")

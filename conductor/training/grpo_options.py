@@ -1,4 +1,4 @@
-"""TRL's options from `[grpo]`, dynamic sampling, and helpers for several training processes."""
+"""TRL's options from `[grpo]`, resampling of questions, helpers for several processes."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are installed elsewhere.
 
@@ -20,9 +20,9 @@ from podium.harness.rewards.trainers import Prompt
 
 ResultT = TypeVar("ResultT")
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
-VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)  # what TRL 1.16 supports (trl/import_utils.py)
+VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)  # versions that TRL 1.16 supports (trl/import_utils.py)
 OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
-"""Fields of GRPOConfig that other sections decide."""
+"""Fields of GRPOConfig that podium sets from other sections, so `[grpo]` may not."""
 
 NUMBERS = (
     "beta", "entropy_coef", "epsilon", "generation_batch_size", "gradient_accumulation_steps",
@@ -30,21 +30,21 @@ NUMBERS = (
     "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
     "weight_decay",
 )  # fmt: skip
-"""Numeric fields, known without TRL; `_refuse_unknown_fields` knows all fields."""
+"""Numeric fields that are checked without TRL; `_refuse_unknown_fields` checks all with TRL."""
 CHECKPOINTS = "checkpoints"  # TRL's folder inside the training's folder
-WAITING_S = 7200  # timeout for the first process, which alone validates; workers may take long
+WAITING_S = 7200  # timeout while other processes wait for the first one to validate
 Sharding = Literal["", "zero", "zero3", "fsdp"]
-"""What is divided over the processes: nothing, states only, all of it by DeepSpeed, by FSDP."""
-Group = dict[str, Any]  # the plans of one question: tensors by name, as TRL has them
+"""What processes shard: nothing; optimiser states; weights, too, by DeepSpeed (`zero3`) or FSDP."""
+Group = dict[str, Any]  # TRL's tensors by name, for the plans of one question
 
 
 def process_rank() -> int:
-    """Return this process's number, from 0, among those of its launcher."""
+    """Return this process's index, from 0, among the launcher's processes."""
     return int(os.environ.get("RANK", "0"))
 
 
 def is_main() -> bool:
-    """Return whether this process writes: only the first one does."""
+    """Return whether this is the first process, the only one that writes files."""
     return process_rank() == 0
 
 
@@ -82,12 +82,12 @@ def from_all_processes(value: ResultT) -> list[ResultT]:
 
 
 def plans_at_once(config: TrainingConfig, processes: int) -> int:
-    """Return how many plans one process runs at once: its share, and at least one."""
+    """Return the number of plans that one process runs in parallel: its share, at least 1."""
     return max(1, config.reward.concurrency // processes)
 
 
 def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) -> str:
-    """Return the limits of one process of several; together they keep to the run's limits."""
+    """Return text on the limits of each process; together they meet the run's limits."""
     limits = [f"{plans_at_once(config, processes)} plans at once"]
     if config.reward.rpm is not None:
         limits.append(f"{config.reward.rpm / processes:g} calls of a worker a minute")
@@ -97,7 +97,7 @@ def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) 
 
 
 def refuse_unready_machine(config: TrainingConfig) -> None:
-    """Raise UserError if a package, a version or a GPU is missing."""
+    """Raise UserError if training lacks a package, a supported version or a GPU."""
     needed = ["torch", "transformers", "trl", "accelerate", "datasets"]
     needed += ["peft"] * (config.lora is not None) + ["tensorboard"] * config.run.tensorboard
     for name in needed:
@@ -129,7 +129,7 @@ def _refuse_version(name: str, least: tuple[int, int], below: tuple[int, int]) -
 
 
 def sharding(config: TrainingConfig) -> Sharding:
-    """Return what the launcher divides over processes, by `[grpo]` or accelerate's environment."""
+    """Return the kind of sharding, from `[grpo]` or accelerate's environment variables."""
     setting = config.grpo.get("deepspeed")
     if setting or _on("ACCELERATE_USE_DEEPSPEED"):
         stage = _stage(setting or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE"))
@@ -151,7 +151,7 @@ def _stage(setting: Any) -> str:
 
 
 def refuse_sharding(config: TrainingConfig) -> None:
-    """Raise UserError for options that need the whole model in one process."""
+    """Raise UserError if the model is sharded, but an option needs it whole in one process."""
     divided = sharding(config)
     method = {"zero3": "DeepSpeed ZeRO-3", "fsdp": "FSDP"}.get(divided)
     refused = {
@@ -171,7 +171,7 @@ def refuse_sharding(config: TrainingConfig) -> None:
 
 
 def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
-    """Raise UserError for a field of `numbers` that holds something else.
+    """Raise UserError if a field listed in `numbers` is not a number.
 
     >>> _refuse_non_numbers({"max_steps": "two"}, NUMBERS)
     Traceback (most recent call last):
@@ -184,7 +184,7 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
 
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
-    """Return the sizes of batches; UserError if the numbers do not divide one another."""
+    """Return batch sizes and numbers of steps; UserError if sizes are not multiples as needed."""
     grpo, size = config.grpo, world_size() if processes is None else processes
     _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
@@ -253,10 +253,10 @@ def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
 
 
 def weight_dtype(config: TrainingConfig) -> str:
-    """Return the type in which weights are loaded; UserError for one that loses small steps.
+    """Return the dtype of loaded weights; UserError if it would round small updates away.
 
-    At a learning rate of 1e-6 a step is lost in a bfloat16 weight, so trained weights are float32.
-    Base weights under adapters are not trained, and DeepSpeed keeps float32 copies.
+    At a learning rate of 1e-6 bfloat16 rounds updates away, so trained weights are float32, except
+    with adapters, whose base is not trained, and with DeepSpeed, which keeps float32 copies.
     """
     name = dict(config.grpo.get("model_init_kwargs") or {}).get("dtype")
     precise = config.lora is not None or sharding(config) in ("zero", "zero3")
@@ -270,17 +270,17 @@ def weight_dtype(config: TrainingConfig) -> str:
 
 
 def autocast(config: TrainingConfig) -> Any:
-    """Return an update's autocast, for computations outside of one: bf16 or plain."""
+    """Return the autocast of TRL's updates, for computations outside them: bf16 or disabled."""
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
-    usual = device == "cuda" and not config.grpo.get("fp16")  # TRL's own
+    usual = device == "cuda" and not config.grpo.get("fp16")  # TRL's default
     half = bool(config.grpo.get("bf16", usual))
     return torch.autocast(device, torch.bfloat16, enabled=half)
 
 
 def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None) -> Any:
-    """Return TRL's GRPOConfig; UserError for a key or value that it refuses."""
+    """Return TRL's GRPOConfig; UserError if TRL refuses a key or value."""
     from trl import GRPOConfig
 
     _refuse_unknown_fields(config.grpo)
@@ -288,13 +288,13 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     sizes = batch_sizes(config, processes)
     options = dict(config.grpo)
     options.pop("generation_batch_size", None)
-    options.pop("model_init_kwargs", None)  # the model is loaded with them before (train.py)
+    options.pop("model_init_kwargs", None)  # already used on loading the model (train.py)
     run = config.run
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 8,
-        "ddp_find_unused_parameters": False,  # all are used; looking costs a pass over the graph
+        "ddp_find_unused_parameters": False,  # all are used; the search costs time
         "ddp_timeout": WAITING_S,
-        "run_name": out.name,  # as trackers show it
+        "run_name": out.name,  # its name in trackers
         "project": "podium",
         **options,
         "generation_batch_size": sizes["whole"],
@@ -324,7 +324,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
 
 
 def lora_config(config: TrainingConfig) -> Any | None:
-    """Return peft's LoraConfig, None if all weights are trained."""
+    """Return peft's LoraConfig; None if all weights are trained."""
     if config.lora is None:
         return None
     from peft import LoraConfig
@@ -342,9 +342,9 @@ def lora_config(config: TrainingConfig) -> Any | None:
 
 @dataclass(slots=True)
 class Resampling:
-    """Replaces questions whose plans all got one reward by others, in rounds."""
+    """Dynamic sampling: replaces questions whose plans all have equal rewards, in rounds."""
 
-    rows: Sequence[TrainingRow]  # all possible replacements, in order: `rounds` batches each
+    rows: Sequence[TrainingRow]  # replacement questions in order, `rounds` batches per generation
     asking: PromptBuilder
     sizes: Mapping[str, int]  # as `batch_sizes` returns them
     rounds: int
@@ -354,9 +354,9 @@ class Resampling:
     _nth: int = 0
 
     def learnt_from(self, writes: Any, inputs: Sequence[Any], step: int) -> Group:
-        """Return a batch of the size of `inputs`, informative groups first."""
+        """Return a batch as large as `inputs`; groups with different rewards come first."""
         self._nth = self._nth + 1 if step == self._step else 0
-        self._step = step  # it selects the batch of plans: a resumed run continues from it
+        self._step = step  # replacements depend on it, so that a resumed run repeats them
         generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
         good, dull = self._written(writes, inputs)
         size, resampled, started = len(good) + len(dull), 0, monotonic()
@@ -399,7 +399,7 @@ def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def split_groups(batch: Group, size: int) -> list[Group]:
-    """Return a batch as groups of `size` rows each; values that are not per row are left out."""
+    """Split a batch into groups of `size` rows; values without rows are left out."""
     rows = len(batch["advantages"])
     tensors = {name: tensor for name, tensor in batch.items() if getattr(tensor, "ndim", 0)}
     return [
@@ -409,7 +409,7 @@ def split_groups(batch: Group, size: int) -> list[Group]:
 
 
 def join_groups(groups: Sequence[Group], pad: int) -> Group:
-    """Return groups as one batch: prompts are padded on the left, all else on the right."""
+    """Join groups into one batch; prompts are padded on the left, completions on the right."""
     import torch
 
     batch: Group = {}
