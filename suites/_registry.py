@@ -1,4 +1,4 @@
-"""What `pip install podium` adds to Inspect: the tasks and the provider of practice workers."""
+"""Entry point that Inspect loads: podium's tasks, and the provider of its practice workers."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
