@@ -22,7 +22,7 @@ from podium.harness.text import (
 UNKNOWN = "-"
 Record = TypeVar("Record")
 Columns = Sequence[tuple[str, Callable[[Record], str]]]
-"""Columns of a table: each head, and the function from a record to the cell's text."""
+"""Columns of a table: pairs of the header and a function from a record to its cell's text."""
 
 
 def percent(value: float | None) -> str:
@@ -41,7 +41,7 @@ def points(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Return `[30.2,63.9]`, or a dash if there is none."""
+    """Return an interval in percent, e.g. `[30.2,63.9]`, or a dash if it is unknown."""
     if low is None or high is None:
         return UNKNOWN
     show = points if signed else percent
@@ -59,7 +59,7 @@ def p_value(value: float | None) -> str:
 
 
 def usd(value: Decimal | None) -> str:
-    """Return dollars with three significant digits, e.g. `0.00243`; `0` is exactly nothing."""
+    """Return dollars with three significant digits, e.g. `0.00243`; `0` means exactly 0."""
     if value is None:
         return UNKNOWN
     if value == 0:
@@ -84,23 +84,23 @@ def usd_about(value: float | None) -> str:
 
 
 def whole_mean(values: Sequence[float | Decimal | None]) -> float | None:
-    """Return the mean of figures; None if one is unknown, or if there are none."""
+    """Return the mean of numbers; None if a number is unknown or there are none."""
     numbers = [float(value) for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def count(value: float | None, places: int = 0) -> str:
-    """Return a mean count with thousands separated."""
+    """Return a count or mean with thousands separators, e.g. `12,345`."""
     return UNKNOWN if value is None else f"{value:,.{places}f}"
 
 
 def cells(columns: Columns[Record], record: Record) -> list[str]:
-    """Return one line of a table."""
+    """Return the cells of a record's row, one per column."""
     return [show(record) for _, show in columns]
 
 
 def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequence[str]]:
-    """Return a table, heads first."""
+    """Return a table of records: the header row, then a row per record."""
     return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
 
 
@@ -112,7 +112,7 @@ def shortened(name: str, limit: int) -> str:
 WIDTH = 120
 """Width of a table without a terminal: in files, pipes and tests."""
 SHORTEST = 8
-"""Minimum characters of a name, on any width."""
+"""Minimum length, in characters, to which a name may be cut, however narrow the terminal."""
 
 
 def width() -> int:
@@ -123,7 +123,7 @@ def width() -> int:
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table's lines, heads first, fitted to the width, and the heads left out."""
+    """Return a table's lines, with columns dropped in `order` to fit the width, and their heads."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:
@@ -140,7 +140,7 @@ def _across(columns: Sequence[Sequence[str]]) -> int:
 
 
 def left_out(heads: Sequence[str]) -> list[str]:
-    """Return the last line of a table whose columns did not all fit; empty if they did."""
+    """Return the line that lists the dropped columns of a table; empty if there are none."""
     return wrapped(f"left out at this width: {', '.join(heads)}") if heads else []
 
 
@@ -177,13 +177,13 @@ def markdown_line(cells: Sequence[str]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table, heads first; the first `left` columns are left-aligned."""
+    """Return a Markdown table, header row first; the first `left` columns are left-aligned."""
     ruler = [*["---"] * left, *["---:"] * (len(rows[0]) - left)]
     return "\n".join(map(markdown_line, (rows[0], ruler, *rows[1:])))
 
 
 def figures_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table, heads first; columns of figures are right-aligned."""
+    """Return a Markdown table, header row first; columns of numbers are right-aligned."""
     heads, *body = rows
     ruler = [
         "---:" if all(cell[:1].isdigit() or cell[:1] in "+-<" for cell in column) else "---"
@@ -193,7 +193,7 @@ def figures_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def rows_csv(rows: Iterable[Any], columns: Sequence[str], show: Callable[[object], object]) -> str:
-    """Return records as CSV; an empty cell is an unknown figure."""
+    """Return records as CSV; an empty cell means an unknown value."""
     lines = [csv_line(columns)]
     for row in rows:
         values = asdict(row)
@@ -213,7 +213,7 @@ def as_json(data: Mapping[str, object]) -> str:
 
 
 def report_folder(logs: Path) -> Path:
-    """Return the default folder of a report: in or beside its first logs."""
+    """Return a report's default folder: `report` in a log directory or beside a log file."""
     return (logs.parent if logs.is_file() else logs) / "report"
 
 
@@ -250,14 +250,14 @@ def _write(path: Path, content: Content) -> None:
 
 
 def as_written(name: str, text: str) -> bytes:
-    """Return the bytes of a text file; Markdown below podium's mark is escaped."""
+    """Return the bytes of a text file; Markdown after its first line, podium's mark, is escaped."""
     if name.endswith(".md"):
         mark, end, body = text.partition("\n")
         text = mark + end + escape_markdown(body)
     return text.encode()
 
 
-ENDS = 2000  # bytes of a file in which its mark is: the first or, of Parquet, the last
+ENDS = 2000  # bytes at a file's start and end, one of which has podium's mark (Parquet: the end)
 
 
 def _has(content: bytes, mark: bytes) -> bool:

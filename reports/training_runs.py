@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """One training."""
+    """One run of `podium train`: its settings, the lines of metrics.jsonl, and its costs."""
 
     name: str
     config: str
@@ -63,13 +63,13 @@ class TrainingRun:
     book: str
     lines: tuple[Line, ...]
     bill: Mapping[str, CallSum]
-    """Total calls of each worker, by the training's own ledger."""
+    """Worker -> totals of its calls, from the ledger in the training's folder."""
     notes: tuple[str, ...]
     """A sentence for each missing part."""
 
     @property
     def validations(self) -> Iterator[tuple[int, Line]]:
-        """Yield the steps that were validated on held-out questions."""
+        """Yield each step that was validated on held-out questions, with the results."""
         return _validations(self.lines)
 
 
@@ -108,13 +108,13 @@ def read_run(folder: Path) -> list[dict[str, Any]]:
 
 
 def _whole_lines(path: Path) -> tuple[list[str], bool]:
-    """Return a file's lines without an incomplete last one, and whether there was one."""
+    """Return a file's lines without an incomplete last line, and whether it has one."""
     *lines, tail = path.read_text(encoding="utf-8", errors="replace").split("\n")
     return ([*lines, tail], False) if _object(tail) else (lines, bool(tail))
 
 
 def _object(line: str) -> dict[str, Any]:
-    """Parse a line as a JSON object; an empty one if it is none."""
+    """Parse a line as a JSON object; return an empty object if it is not one."""
     try:
         read: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -167,7 +167,7 @@ def _manifest(folder: Path) -> Line:
 
 
 def _table(value: object) -> Line:
-    """Return the value if it is a table, else an empty table."""
+    """Return the value if it is a JSON object, else an empty one."""
     return cast(Line, value) if isinstance(value, dict) else {}
 
 
@@ -179,7 +179,7 @@ def _said(table: Line, *path: str) -> str:
 
 
 def number(line: Line, name: str) -> float | None:
-    """Return a figure of a line; None if it is missing or no finite number."""
+    """Return a number from a line; None if it is missing or not finite."""
     value = line.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -187,13 +187,13 @@ def number(line: Line, name: str) -> float | None:
 
 
 def shares(line: Line) -> dict[str, float]:
-    """Return each worker's share of the steps of a line's plans."""
+    """Return each worker's share of all plan steps, from a line of metrics.jsonl."""
     workers = _table(line.get("workers"))
     return {name: share for name in workers if (share := number(workers, name)) is not None}
 
 
 def curve_points(lines: Sequence[Line], figure: str) -> tuple[list[int], list[float]]:
-    """Return steps and values: `reward` of a step, or the share right of a `validation`."""
+    """Return steps and values of a figure; `validation`: share right on held-out questions."""
     figures = [(line["step"], _value(line, figure)) for line in lines]
     points = [(step, value) for step, value in figures if value is not None]
     return [step for step, _ in points], [value for _, value in points]
@@ -239,7 +239,7 @@ def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
 
 
 def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the dollars spent up to each step, validations included; up to the first unknown.
+    """Return cumulative dollars by step, validations included, up to the first unknown cost.
 
     Step 0 has the cost of calls before the first update.
     """
@@ -257,15 +257,15 @@ def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the entropy of the workers' shares at each step; older lines have the shares, too."""
+    """Return the entropy of workers' shares at each step, which old training logs have, too."""
     step_shares = ((line["step"], shares(line)) for line in run.lines)
     return tuple(CurvePoint(step, entropy(table.values())) for step, table in step_shares if table)
 
 
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
-    """Return the step from which on all held-out plans are alike, and in what; None if they differ.
+    """Return the first step from which all held-out plans are alike, and how; None if they differ.
 
-    Lines older than `one_step` show one-step plans by their mean only, and no `distinct` plans.
+    Lines from before `one_step` and `distinct` were logged show one-step plans by mean steps only.
     """
     collapse_point: tuple[int, str] | None = None
     for step, line in reversed(validations):
