@@ -26,7 +26,7 @@ FILE = "leaderboard.json"
 UNAUDITED = "not audited"
 NO_JOURNAL = f"{UNAUDITED}: no journal of its calls is here, so its dollars are not checked"
 STATUSES = ("fail", "weak", "pass")
-"""Of an audit: the first of these that one of its invariants has."""
+"""Statuses of an audit, worst first: it has the worst status of its invariants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class BoardRow:
     said: str
     """The audit's result in a sentence."""
     manifest: str
-    """Root of the run's manifest; empty if none was written."""
+    """Root hash of the run's manifest; empty if none was written."""
 
 
 def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) -> list[str]:
-    """Write the board of runs into a new folder; return a line on each of its tables.
+    """Write the board of runs into a new folder; return a line with each table's size.
 
     `versions` are the current suite versions. UserError, before anything is written, for unfinished
     runs, a run given twice, or a run that shares no suite with another.
@@ -143,11 +143,11 @@ SHARED: Mapping[str, Callable[[Pair], str]] = {
     "max_tokens": _limits,
     "requests too long": lambda pair: pair[1].facts.overflows,
 }
-"""The facts that all rows of one table share; questions by a digest of their ids."""
+"""Facts that all rows of a table share -> how to get them from a row and its run."""
 
 
 def _tables(rows: Sequence[BoardRow]) -> Iterator[dict[str, Any]]:
-    """Yield tables by suite, the largest of each first, with the facts in which others differ."""
+    """Yield tables by suite, the largest first; the others with the facts that differ from it."""
     groups: dict[tuple[str, ...], list[BoardRow]] = {}
     for row in rows:
         groups.setdefault(tuple(read(row.pair) for read in SHARED.values()), []).append(row)

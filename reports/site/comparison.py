@@ -49,7 +49,7 @@ MORE = (
 )
 """Columns that are shown on request."""
 MOST = 250_000
-"""Maximum systems squared x questions of a block that a site writes with every reference."""
+"""Maximum systems**2 * questions of a block that a site has once per possible reference."""
 Table = Sequence[Sequence[str]]
 
 
@@ -86,7 +86,7 @@ def context(
     *,
     served: bool = False,
 ) -> dict[str, Any]:
-    """Return the template variables: of a report, its audits and the current suite versions."""
+    """Return the template variables of index.html; `versions` are the current suite versions."""
     table = report.shown
     return {
         "compared": "; ".join(_compared(block) for block in table.fields),
@@ -119,7 +119,7 @@ def context(
 def reference_files(
     report: Report, site_blocks: Sequence[SiteBlock], *, served: bool = False
 ) -> dict[str, Callable[[], str]]:
-    """Return a function per file that renders a block with another reference, as `--vs` does."""
+    """Return file names -> functions that render a block with another reference, as `--vs`."""
     return {
         f"data/{_reference_file(block, number)}.js": partial(
             _held_against, report, index, block, number
@@ -134,7 +134,7 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 
 
 def _references(block: SiteBlock, served: bool) -> list[int]:
-    """Return the rows that a reader may choose as another reference, one row per system.
+    """Return the numbers of rows that a reader may choose as reference, one row per system.
 
     A site without a server has none above `MOST` cells; there, use `podium report --vs`.
     """
@@ -149,7 +149,7 @@ def _references(block: SiteBlock, served: bool) -> list[int]:
 
 
 def _held_against(report: Report, index: int, site_block: SiteBlock, number: int) -> str:
-    """Return the data file of a block whose reference is the row of this number."""
+    """Return the data file of a block in which row `number` is the reference."""
     first_run = site_block.pairs[0][1]
     runs = [
         run
@@ -259,7 +259,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
 
 
 def _main(block: BlockSummary) -> list[TableRow]:
-    """Return the declared system and the reference, shown large; nothing without the former."""
+    """Return the rows shown large: the declared system and the reference; or none."""
     row = headline_row(block.rows, block.declared)
     references = [row for row in block.rows if row.verdict == "reference"]
     return [row, *references] if row else []
@@ -344,7 +344,7 @@ def _named(folder: Path) -> str:
 
 
 def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return the runs below some directories, each with the root of its manifest."""
+    """Return the runs below these directories, each with its manifest's root hash."""
     roots: list[tuple[str, str]] = []
     for folder in dirs:
         for run, root in manifest_roots(folder, system_runs_below(folder)):

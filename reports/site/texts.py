@@ -1,4 +1,4 @@
-"""Every query in full, in files of `SHARD` queries that a page loads on demand.
+"""The texts of every query, in files of `SHARD` queries that a page loads on demand.
 
 harness/ledger/details.py builds the contents key by key: texts of suites that may not be published
 are never read, and are null.
@@ -40,7 +40,7 @@ MOST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RowTexts:
-    """One row of a report, with the files from which the texts of its queries are read."""
+    """One row of a report, with the logs from which the texts of its queries are read."""
 
     row: int
     """Its number among the rows of the report."""
@@ -56,14 +56,14 @@ class RowTexts:
 
     @property
     def numbers(self) -> range:
-        """The numbers of its files."""
+        """The numbers of the row's text files, from 0."""
         return range(-(-len(self.places) // SHARD))
 
 
 def row_texts(
     dirs: Sequence[Path], report: Report, audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
-    """Return the sources of the texts of each row; `audits` are by directory."""
+    """Return, for each row, the logs with its texts; `audits` are by directory."""
     pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
     by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
     texts: list[RowTexts] = []
@@ -90,7 +90,7 @@ def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
 def text_files(
     rows: Sequence[RowTexts], include: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
-    """Yield the text files by name; if `include` is None, only of up to `MOST` queries.
+    """Yield text files by name; if `include` is None, none for more than `MOST` queries.
 
     Several processes write them to a temporary folder, from which they are moved.
     """
@@ -105,7 +105,7 @@ def text_files(
 
 
 def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
-    """Return the notice of a site without texts; empty for one with texts."""
+    """Return the notice for a site without texts; empty if it has them."""
     notice = f"The texts of {_queries(rows):,} queries are not included; `podium view` shows them."
     return () if _are_wanted(rows, include) else (notice,)
 

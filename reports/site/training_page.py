@@ -35,9 +35,9 @@ from podium.reports.training_runs import (
 )
 
 MOST = 200
-"""Approximate maximum of a run's steps in its table, equally spaced."""
+"""Approximate maximum of rows, equally spaced, in the table of a run's steps."""
 Stepped = tuple[TrainingRun, int, Line]
-"""A run, a step, and the run's line of that step."""
+"""A run, a step, and the figures that the run logged for that step."""
 
 
 def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
@@ -83,13 +83,13 @@ def _right(point: CurvePoint | None) -> str:
 
 
 def _spent(run: TrainingRun) -> str:
-    """Return the dollars of a whole run; unknown if any step's are unknown."""
+    """Return the dollars of a whole run; unknown if those of a step are."""
     spent = _last(spent_curve(run))
     return usd_about(spent.value if spent and spent.step == run.lines[-1]["step"] else None)
 
 
 def _best(run: TrainingRun) -> str:
-    # Of equal steps a training keeps the earliest.
+    # Of equally good steps a training keeps the earliest.
     best = max(right_curve(run), key=lambda point: (point.value, -point.step), default=None)
     return f"{_right(best)} at step {best.step}" if best else UNKNOWN
 
