@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Protocol, cast
 
 IMAGE = "podium-sandbox"
-"""Default image of code suites; boxes without images ignore it."""
+"""Default container image of code suites; boxes without images ignore it."""
 Runner = Literal["script", "call", "official", "unittest"]
 """How a program is run on one input; each is a function in sandbox/inside/runners.py.
 

@@ -74,12 +74,12 @@ class BwrapBox(CellBox):
         super().__init__(max_sandboxes)
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a judge in new namespaces; SandboxError, with the reason, if that fails."""
+        """Start a cell in new namespaces; SandboxError, with the reason, if that fails."""
         try:
             return self._starters.submit(self._start, kind).result()
         except SandboxError as error:
             raise SandboxError(why_unusable() or str(error)) from error
-        except RuntimeError as error:  # the threads are gone: the box has been closed
+        except RuntimeError as error:  # the threads have ended: the box has been closed
             raise SandboxError("The bwrap sandbox has been closed.") from error
 
     def switches_users(self) -> bool:
@@ -92,7 +92,7 @@ class BwrapBox(CellBox):
         return bwrap_argv(seccomp_fd, host_python(), users=users, packages=self._packages())
 
     def close(self) -> None:
-        """End every cell."""
+        """Stop every cell; the box cannot be used afterwards."""
         super().close()
         self._starters.shutdown()
 

@@ -41,7 +41,7 @@ LACKS = (
 
 @cache
 def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> bytes:
-    """Return the message that starts a judge: its mode, seccomp filter and modules as text."""
+    """Return the message that starts a cell's judge: mode, seccomp filter, modules as text."""
     folder = resources.files("podium.sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *extra)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
@@ -51,14 +51,14 @@ def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> byte
 
 
 def load_frame(program: Program) -> bytes:
-    """Return the message that sends a program to the judge."""
+    """Return the message that sends a program to a cell's supervisor (judge)."""
     source = program.source.encode("utf-8", errors="replace")  # lone surrogates become `?`
     order = {"program": len(source), "runner": program.runner, "entry": program.entry}
     return json_line(order) + source
 
 
 def run_header(size: int, limits: Limits) -> bytes:
-    """Return the line that comes before an input of `size` bytes."""
+    """Return the line that orders a run within `limits` on the `size` bytes of input after it."""
     return json_line({"run": size, **asdict(limits)})
 
 
@@ -100,7 +100,7 @@ sys.modules[home + ".judge"].main(
     order["mode"], source, sink, bytes.fromhex(order["refused"]), order["promised"])
 os._exit(0)
 """
-"""The first code of a cell: it reads the judge's sources from its standard input."""
+"""The first code that a cell runs: it reads the supervisor's source code from stdin."""
 
 PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)  # without site packages
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
@@ -112,25 +112,25 @@ PIECE = 1 << 18
 
 
 class CellDied(Exception):
-    """The judge ended: killed by the program or the kernel, or its container engine stopped."""
+    """The cell's supervisor (judge) ended: killed by program or kernel, or its engine stopped."""
 
 
 class CellStuck(Exception):
-    """The judge does not answer, e.g. because its container or the engine is paused."""
+    """The cell's supervisor (judge) does not answer: e.g. its container is paused."""
 
 
 class Stream(Protocol):
-    """Byte stream to and from a judge; deadlines are values of time.monotonic."""
+    """Byte stream to and from a cell's supervisor; deadlines are values of time.monotonic."""
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
         """Send all bytes; raises CellDied or CellStuck."""
 
     def receive(self, deadline: float) -> bytes:
-        """Return some bytes, at least one; raises CellDied or CellStuck."""
+        """Wait for bytes and return them, at least one; raises CellDied or CellStuck."""
         ...
 
     def close(self) -> None:
-        """End the judge and its container or process; never raises."""
+        """Stop the supervisor and its container or process; never raises."""
 
 
 class _PipeStream:
@@ -175,7 +175,7 @@ class _PipeStream:
 
 
 class SandboxCell:
-    """A running judge that has received its sources."""
+    """A running supervisor process (judge) that can run programs, and its stream."""
 
     def __init__(self, stream: Stream, boot: bytes) -> None:
         """Start the judge at the other end of `stream` with a `boot_message`."""
@@ -215,7 +215,7 @@ class SandboxCell:
         return self._line()
 
     def close(self) -> None:
-        """End the judge."""
+        """Stop the cell's supervisor process."""
         self._stream.close()
 
     def _send(self, data: bytes) -> None:
@@ -240,7 +240,7 @@ class SandboxCell:
 
 
 def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> SandboxCell:
-    """Start a judge as a child process; SandboxError if it does not start."""
+    """Start a cell as a child process; SandboxError if it does not start."""
     try:
         process = subprocess.Popen(
             argv,
@@ -268,12 +268,12 @@ def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
         raise
 
 
-PROGRAMS = 2000  # maximum runs of a cell, so that none lives forever
+PROGRAMS = 2000  # maximum runs in one cell, which then is replaced
 
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """The properties that are fixed when a cell starts."""
+    """The properties of a cell that are fixed when it starts."""
 
     image: str
     memory_bytes: int
@@ -334,14 +334,14 @@ class CellPool:
 
     @property
     def alive(self) -> int:
-        """The number of cells."""
+        """The number of running cells."""
         with self._changed:
             return len(self._cells)
 
     def _reserve(
         self, kind: CellKind, fresh: bool
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        """Wait for a slot; return an idle cell, or None and the cell to close for a new one."""
+        """Wait for a slot; return an idle cell, or None and an idle one to close, if necessary."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_place())
             if self._closed:
@@ -412,7 +412,7 @@ class Cores:
 
     @contextmanager
     def one(self) -> Generator[None]:
-        """Hold one core."""
+        """Hold one core for the time of a run."""
         with self._gate:
             self._free.acquire()
         try:
@@ -460,7 +460,7 @@ class CellBox(ABC):
 
     @abstractmethod
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a cell; SandboxError says what is missing."""
+        """Start a cell of a kind; SandboxError says what is missing."""
 
     def check(self) -> None:  # noqa: B027  (most boxes depend on nothing)
         """Raise SandboxError if something that cells need, e.g. the docker engine, is down."""
@@ -503,7 +503,7 @@ class CellBox(ABC):
         return SandboxFacts(self.name, reply["python"], packages=tuple(reply["packages"]))
 
     def close(self) -> None:
-        """End every cell."""
+        """Stop every cell; the box cannot be used afterwards."""
         atexit.unregister(self.close)
         self._pool.close()
 
@@ -555,9 +555,9 @@ class _HeldCell:
 
 
 class SubprocessBox(CellBox):
-    """Plain child processes with limits but without isolation.
+    """A box of plain child processes with limits but without isolation.
 
-    Covered: CPU and real time of a program with all its children; address space; memory, processes
+    Limited: CPU and real time of a program with all its children; address space; memory, processes
     and threads, checked every tenth of a second (a fork bomb lives that long); sizes of what it
     writes or returns; no core dumps; all its processes are killed, daemons too; a fresh working
     directory, an empty environment, no inherited file descriptors.
@@ -573,7 +573,7 @@ class SubprocessBox(CellBox):
     name = "subprocess"
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a judge as a child process of the same user, outside any virtual environment."""
+        """Start a cell as a child process of the same user, outside any virtual environment."""
         python = str(Path(sys.executable).resolve())
         boot = boot_message("plain", promised_names(kind.image))
         return spawn([python, *PYTHON_FLAGS], boot)

@@ -47,7 +47,7 @@ class DockerBox(CellBox):
         super().__init__(max_sandboxes)
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Create a container, attach to it and start its judge."""
+        """Create a container, attach to its stdin and stdout, and start the supervisor in it."""
         client = self._engine()
         api = cast(Any, client.api)  # docker-py's types are partial
         with explained():
@@ -90,7 +90,7 @@ class DockerBox(CellBox):
         return replace(super().facts(image), image=image, image_id=str(docker_image.id))
 
     def close(self) -> None:
-        """Remove every container."""
+        """Remove every container of this box, which cannot be used afterwards."""
         super().close()
         self._removals.shutdown()
         with self._connecting:
@@ -120,7 +120,7 @@ class DockerBox(CellBox):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
 
     def _limits(self, kind: CellKind) -> dict[str, Any]:
-        """Return the limits that the engine enforces; the judge enforces the others, per run."""
+        """Return the limits that Docker enforces; the supervisor enforces the others, per run."""
         memory = kind.memory_bytes + SLACK_BYTES
         return {
             "auto_remove": True,
@@ -168,7 +168,7 @@ class _DockerStream:
             self._said = piece[-300:]
 
     def close(self) -> None:
-        with suppress(OSError):  # wakes a thread that waits for an answer
+        with suppress(OSError):  # ends a thread's wait for an answer
             self._socket.shutdown(socket.SHUT_RDWR)
         for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):
             if layer:

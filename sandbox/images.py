@@ -94,7 +94,7 @@ _REASONS = (
 
 
 def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
-    """Return a client of the engine that DOCKER_HOST names, or of the local one."""
+    """Return a client of the Docker Engine that DOCKER_HOST names, or of the local one."""
     with explained():
         scheme, _, path = _address().partition("://")
         if scheme == "unix":  # docker-py leaks its socket if no engine listens
@@ -220,7 +220,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ImageRecipe:
-    """An image that podium can build."""
+    """A container image that podium can build: its name and pinned packages."""
 
     name: str
     image: str
@@ -353,7 +353,7 @@ def build_image(name: str, base: str | None, say: Say) -> int:
     if name == BASIC.name and not why_unusable():
         try:
             build_for_bwrap(say)
-        except SandboxError as error:  # not fatal: most programs import nothing
+        except SandboxError as error:  # not fatal: most programs import no package
             say(f"{BWRAP_LACKS}: {error}")
     return 0
 

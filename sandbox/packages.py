@@ -16,7 +16,7 @@ from podium.sandbox.box import IMAGE, SandboxError
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
-"""The packages of the basic image."""
+"""Pinned packages of the basic docker image."""
 SITE = "/opt/podium/site"
 """Folder of those packages in every box; sandbox/inside/judge.py has the same path."""
 

@@ -21,7 +21,7 @@ REFUSE = 0x00050000  # plus the errno that the program gets
 X86_64 = 0xC000003E
 AARCH64 = 0xC00000B7
 X32_BIT = 0x40000000  # marks the calls of x86's 32-bit-pointer interface, which arrive as X86_64
-NEWEST = 456  # the last call these lists know (futex_requeue, Linux 6.7), on both architectures
+NEWEST = 456  # highest call number in these lists (futex_requeue, Linux 6.7), on both architectures
 
 # Name of a system call -> its (x86_64, aarch64) numbers; None if the architecture lacks it.
 Numbers = Mapping[str, tuple[int | None, int | None]]
@@ -46,7 +46,7 @@ NO_PERMISSION: Numbers = {
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
     # File handles that bypass the permissions of directories.
     "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
-    # The machine itself.
+    # Calls that change the whole machine.
     "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
     "finit_module": (313, 273), "delete_module": (176, 106), "swapon": (167, 224),
     "swapoff": (168, 225), "reboot": (169, 142), "acct": (163, 89), "quotactl": (179, 60),
@@ -137,14 +137,14 @@ _Code = list[bytes]
 
 
 def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
-    """Return the filter in the form of bubblewrap's `--seccomp`; it allows unlisted calls."""
+    """Return the filter as bytes for bubblewrap's `--seccomp`; it allows calls not in the lists."""
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
     both = [*_on_architecture(X86_64, x86), *_on_architecture(AARCH64, _calls(rules, 1))]
     return b"".join([_op(_LOAD, _ARCHITECTURE_AT), *both, _op(_RETURN, KILL)])
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return one instruction; jumps state how many instructions to skip."""
+    """Return one BPF instruction; `if_true` and `if_false` are numbers of instructions to skip."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
@@ -174,7 +174,7 @@ def _calls(rules: Mapping[str, Rule], architecture: Literal[0, 1]) -> _Code:
 
 
 def _check(check: ArgumentCheck, refuse: bytes) -> _Code:
-    """Return instructions that refuse a call if the check fails; else the next ones run."""
+    """Return instructions that refuse a call if the check fails; else execution continues."""
     code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
     if check.test == "one of":
         count = len(check.values)

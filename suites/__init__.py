@@ -56,14 +56,14 @@ ACCESS_LOG = "openings.jsonl"
 
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
-    """Listed suites, and `NAME@START..END` or `NAME@unseen` if a suite supports them.
+    """Suites by name; also `NAME@START..END` or `NAME@unseen` if suite NAME supports them.
 
     Iteration yields plain names. A well-formed but wrong name (no such date) is a UserError, any
     other unknown name a KeyError, as in a dictionary.
     """
 
     def __init__(self, *listed: Suite[Any]) -> None:
-        """List these suites; others are made on demand."""
+        """Register these suites; other releases and names with `@` are made on demand."""
         self._listed = {suite.name: suite for suite in listed}
         self._described = dict[str, Suite[Any]]()
 

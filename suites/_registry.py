@@ -26,7 +26,7 @@ IMPORTERS[SATURN] = saturn_cassette
 
 @modelapi(name="rehearsal")
 def rehearsal() -> type[ModelAPI]:
-    """Return the provider of rehearsal workers (suites/practice/workers)."""
+    """Return Inspect's model API of the rehearsal (practice) workers of suites/practice."""
     from podium.suites.practice.workers.provider import RehearsalAPI
 
     return RehearsalAPI

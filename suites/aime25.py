@@ -69,7 +69,7 @@ SATURN_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Aime25(PromptedSuite):
-    """The suite; its `official` prompt ends with SUFFIX, its `paper` prompt begins with PREFIX."""
+    """AIME 2025; its `official` prompt ends with SUFFIX, its `paper` prompt begins with PREFIX."""
 
     name: str = "aime25"
     version: str = "4-A"
@@ -103,7 +103,7 @@ class Aime25(PromptedSuite):
         return Grade(float(answer == gold), str(answer), sentence, facts)
 
     def read(self, question: Question, reply: str) -> Reading[int]:
-        """Read a reply for `podium grade --explain`."""
+        """Return the integer read from a reply, with the reading steps, for `podium grade`."""
         return read_integer(reply)
 
 
@@ -177,7 +177,7 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
     Its name has a digest of the source, our questions and the import version, so that any change
     makes another file. UserError names a missing file.
     """
-    local_path(RECORDED, data)  # fail before a request to the hub if the replies are missing
+    local_path(RECORDED, data)  # fails before a request to the hub if the replies are missing
     source, suite = sources()[RECORDED], Aime25(data)
     digests = [  # per prompt: question id -> digest of its request, one user message
         {

@@ -37,7 +37,7 @@ CHOICE_INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class DatasetSuite:
-    """A suite over rows pinned in sources.toml; implements harness.suite.Suite except `grade`."""
+    """A suite made of rows pinned in sources.toml: harness.suite.Suite except `grade`."""
 
     data: str | Path | None = None
     """A folder of local data; see suites/data.py for the default."""
@@ -57,7 +57,7 @@ class DatasetSuite:
 
     @property
     def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision if there is no file."""
+        """Version of the data: the local file's digest or, without a file, the hub's revision."""
         return data_revision(self.source, self.data)
 
     def rows(self) -> Rows:
@@ -75,7 +75,7 @@ class DatasetSuite:
 
     @abstractmethod
     def grade(self, question: Question, reply: str, box: Any = None) -> Grade:
-        """Grade one reply to an unsealed question."""
+        """Grade a reply to a question that still has its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
 
 
 class CardTable(BaseModel, extra="forbid", frozen=True):
-    """One table of cards.toml; its fields are those of harness.suite.Card."""
+    """A suite's description in cards.toml; it has the fields of harness.suite.Card."""
 
     title: Text
     paper: Text
@@ -142,13 +142,13 @@ class CardTable(BaseModel, extra="forbid", frozen=True):
 
 
 def card(name: str) -> Card:
-    """Return a suite's card; UserError names the wrong table and field."""
+    """Return a suite's description from cards.toml; UserError names an invalid field."""
     return cards()[name]
 
 
 @cache
 def cards(path: Path = CARDS) -> dict[str, Card]:
-    """Return every card of a file by suite; UserError names the wrong table and field."""
+    """Return the suite descriptions of a file by name; UserError names an invalid field."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

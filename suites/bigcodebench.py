@@ -106,7 +106,7 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published tests; SandboxError if the box or task cannot run here."""
+        """Grade by the published tests; SandboxError if they cannot run or packages are missing."""
         box, tests = required_box(box, NAME), json.loads(unsealed(question))
         if question.id in skipped_tasks():
             raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")
@@ -151,7 +151,7 @@ def _packages(box: Box, image: str) -> Sequence[str]:
 
 
 def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
-    """Run a program with the tests of a question and grade the report."""
+    """Run a program with a question's tests, and grade it by the test report."""
     tests, code_prompt = json.loads(question.target or ""), question.metadata["code_prompt"]
     token = secrets.token_hex(16)
     data = json.dumps({"token": token, "test": tests["test"]}).encode()

@@ -1,8 +1,8 @@
-"""Judge a program by a data set's check: published code that calls functions and asserts.
+"""Judge a program by a data set's check: published code that calls its functions and asserts.
 
-As published, both share a process, and a program can end it early, override `==` or read expected
-values. Here they are separate (code_checks_inside.py): one process calls the program, another runs
-the check with the results. A verdict counts only if it follows a fresh random token.
+As published, program and check share a process, so a program can end it early, override `==` or
+read expected values. Here (code_checks_inside.py) one process calls the program, and another runs
+the check on the results. A verdict counts only if it follows a fresh random token.
 """
 
 import ast
@@ -39,7 +39,7 @@ PATIENCE_S = 1.0
 fails an early assertion is not called again."""
 
 ROUNDS = 1000
-"""Maximum runs of one check: more than any check needs."""
+"""Maximum runs of one check on one program: more than any check needs."""
 
 CHECKS = "# --- the check's process ---"
 """Code below this line in code_checks_inside.py is not sent to the program's process, because
@@ -183,7 +183,7 @@ class UnitTestedSuite(DatasetSuite):
         return complete_program(facts["prompt"], facts["entry_point"], reply)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of all rows."""
+        """Return the questions of all data rows."""
         return [self.question(row, self.name) for row in self.rows()]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -203,7 +203,7 @@ class UnitTestedSuite(DatasetSuite):
 
 
 def no_program(tests: int) -> Grade:
-    """Return the grade of a reply without a program, given the number of tests."""
+    """Return the grade 0 for a reply without a program; `tests` is the number of tests."""
     reason = "no program found"
     facts = {"tests_passed": 0, "tests_total": tests, "reason": reason}
     return Grade(0.0, None, reason, facts)
@@ -225,7 +225,7 @@ def inside_code() -> str:
 def run_once(
     box: Box, program: Program, data: bytes, limits: Limits, *, alone: bool = False
 ) -> ProgramOutcome:
-    """Run a program on one input."""
+    """Run a program on one input in a box, and return the outcome."""
     with closing(box.run(program, [data], limits, alone=alone)) as outcomes:
         return next(outcomes)
 

@@ -192,7 +192,7 @@ class Check:
         self.say({"passed": True, "used": self.used})
 
     def execute(self, tree: ast.Module, answer: Callable[[str], Any]) -> None:
-        """Execute a check; `answer` replaces the program's functions."""
+        """Execute a check; `answer` returns the result of each call of the program's functions."""
         random.seed(0)
         space: Space = {"__name__": "check", "__builtins__": builtins}
         exec(compile(self.setup, "setup.py", "exec"), space)
@@ -229,7 +229,7 @@ class Check:
         return calls if calls[:1] == [next_call] else [next_call]
 
     def say(self, message: dict[str, Any]) -> NoReturn:
-        """Write the token and the message, and end the process."""
+        """Write the token and the message to stdout, and end the process."""
         data = f"{self.token} {json.dumps(message)}\n".encode()
         while data:
             data = data[os.write(self.stdout, data) :]
@@ -237,7 +237,7 @@ class Check:
 
 
 class Unasserted(ast.NodeTransformer):
-    """Turns assertions into expressions: their tests are evaluated, and pass."""
+    """Turns assertions into expressions, which are evaluated but cannot fail."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """Return the assertion's expression as a statement."""

@@ -196,7 +196,7 @@ class ProgramResult:
 
     @property
     def passed(self) -> bool:
-        """True when every test passed; there is at least one."""
+        """True if every test passed; there is at least one test."""
         return all(verdict == "pass" for verdict in self.verdicts)
 
     @property
@@ -283,7 +283,7 @@ class _ProgramRun:
         )
 
     def officially(self) -> ProgramResult:
-        """Run all tests in one process, in their order, until one fails.
+        """Run the tests by official rules: in one process, in their order, until one fails.
 
         A program may catch the alarm that ends one test; the limit on all tests then ends it.
         """
@@ -322,7 +322,7 @@ class _ProgramRun:
         return result.verdict != "pass" and not self._near(result)
 
     def _near(self, result: CaseResult) -> bool:
-        """Return whether only time decided this result, so that a rerun might differ.
+        """Return whether a time near the limit decided this result, so that a rerun might differ.
 
         That includes a program out of real time that was computing: other processes had the CPU.
         """
@@ -335,7 +335,7 @@ class _ProgramRun:
         """Yield the bytes of each input, lazily."""
         for index in order:
             text = self.tests.cases[index].input
-            if self.tests.method:  # one JSON value per line, as one JSON list
+            if self.tests.method:  # one JSON value per line, joined to one JSON list
                 text = f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
             yield text.encode()
 
@@ -400,7 +400,7 @@ def _close(mine: object, theirs: object) -> bool:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the stripped lines lazily: outputs may be large."""
+    """Yield a text's stripped lines lazily, since outputs may be large."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end].strip()
@@ -419,7 +419,7 @@ def _same_numbers(line: str, expected_line: str) -> bool:
 
 
 def shown_tests(question: Question) -> ProgramTests | None:
-    """Return the tests that a question shows; None if it shows none."""
+    """Return the tests that a question shows to systems; None if it shows none."""
     public_tests: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
     cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in public_tests)
     starter = str(question.metadata.get("starter_code") or "")

@@ -37,7 +37,7 @@ from podium.harness.records import Question
 Rows = list[dict[str, Any]]
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
-"""The data folder beside a checkout; PODIUM_DATA overrides it."""
+"""The default data folder, beside a source checkout; PODIUM_DATA overrides it."""
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
 REACH_S = 10.0
@@ -46,14 +46,14 @@ ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 
 
 def parse_rows(content: bytes, path: Path) -> Rows:
-    """Return the rows of a file with this content; UserError names the file if that fails."""
+    """Parse a data file's content to rows; UserError, with the path, if that fails."""
     if path.suffix == ".parquet":
         return parquet_rows(path)
     try:
         text = unpack_gzip(content) if path.suffix == ".gz" else content
         rows = _parse_text(text, Path(path.name.removesuffix(".gz")).suffix)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
-        # The error is not chained: it contains the unreadable data.
+        # The error is not chained, because its text has parts of the data.
         raise UserError(f"{path} cannot be read. Fetch it again.") from None
     if not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path} cannot be read: one of its rows is not a JSON object.")
@@ -195,14 +195,14 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
 
 
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return the rows of a local file; UserError if it is absent or not the pinned one."""
+    """Return the rows of a source's local file; UserError if it is absent or not as pinned."""
     path = local_path(name, data)
     rows = parse_rows(local_bytes(name, data), path.with_name(Path(sources()[name].file).name))
     return check_rows(rows, sources()[name], str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:
-    """Return a local file's content; UserError if it is absent or not the pinned one."""
+    """Return the content of a source's local file; UserError if absent or not as pinned."""
     source, path = sources()[name], local_path(name, data)
     content = held_bytes(source, path)
     digest = hashlib.sha256(content).hexdigest()
@@ -268,7 +268,7 @@ def hub_left_alone() -> Generator[None]:
 
 @cache
 def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
-    """Return a dataset's rows, loaded once per process; raises what `datasets` raises."""
+    """Return a hub dataset's rows, loaded once per process; errors of `datasets` pass through."""
     if not Path(hub).is_dir():
         _refuse_unreachable()
     loaded: Any = _datasets().load_dataset(
@@ -281,7 +281,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
 
 def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
-    """Return the rows in the hub's cache at this revision, without any request, else None."""
+    """Return a dataset's rows from the hub's cache without any request; None if not cached."""
     if not revision:
         return None
     owner, _, name = hub.rpartition("/")
@@ -317,7 +317,7 @@ def _refuse_unreachable() -> None:
 
 @cache
 def _reach_hub() -> None:
-    """Check that the hub answers, with one retry, once per process."""
+    """Raise HubError if the hub does not answer at the second try; checked once per process."""
     from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:

@@ -51,14 +51,14 @@ from podium.suites.practice import PracticeSuite
 DataState = Literal["ok", "absent", "wrong"]
 NOBODY = "no pinned digest"
 MIRROR = "PODIUM_MIRROR"
-"""Environment variable: another base URL of the same files, as BASE/OWNER/NAME/COMMIT/PATH."""
+"""Environment variable: base URL of a mirror with files at BASE/OWNER/NAME/COMMIT/PATH."""
 GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_S = 30
 CHUNK = 1 << 16
 
 
 class Unreachable(UserError):
-    """The server does not answer, or it does not have the file."""
+    """A download failed because the server does not answer or does not have the file."""
 
     def __init__(self, url: str, reason: str, otherwise: str) -> None:
         """Build the message: the URL, why its download failed, and the fix (`otherwise`)."""
@@ -146,7 +146,7 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
 
 
 def _finding(check: Callable[[], str]) -> DataFinding:
-    """Run a check: return `ok` with its text, or `wrong` with its UserError."""
+    """Run `check`: return state `ok` with its result, or `wrong` with its UserError's text."""
     try:
         return DataFinding("ok", check())
     except UserError as error:
@@ -154,14 +154,14 @@ def _finding(check: Callable[[], str]) -> DataFinding:
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
-    """Return the state of a source: of its local file, else of its copy in the hub's cache."""
+    """Return the state of a source's local file or, without one, of its copy in the hub's cache."""
     source = sources()[name]
     path = local_file(source, data)
     if path.is_file():
         return _finding(lambda: _check_file(source, path))
     if source.hub and source.hub_file:
         cached = cached_file(source)
-        if cached and source.hub_file == path.name:  # the hub has the pinned file itself
+        if cached and source.hub_file == path.name:  # the hub's file is the pinned one
             return _finding(lambda: _check_file(source, cached))
         if cached:
             return DataFinding("ok", f"{name}: in the hub's cache, {cached}")
@@ -347,7 +347,7 @@ def suite_of_source(source: str) -> str | None:
 
 
 def describe_sources(suite: Suite[Any]) -> list[str]:
-    """Return a line per source for `podium suites NAME`."""
+    """Return a line on each data source of a suite, for `podium suites NAME`."""
     return [describe_source(sources()[name]) for name in sources_of(suite)]
 
 
