@@ -41,7 +41,7 @@ def _cells(row: ProfileRow) -> tuple[str, ...]:
 
 
 def kinds_text(workers: Sequence[str], table: ProfileTable) -> str:
-    """Return workers' results by kind of question, as a table for a terminal."""
+    """Return a table for a terminal: percent right of each worker by kind of question."""
     return "\n".join(
         ("right % by kind of question:", "", columns(_heads(workers), [*_kinds(table)]))
     )

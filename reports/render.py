@@ -1,4 +1,4 @@
-"""Formatting of a report's figures, tables and files, in one place for consistency."""
+"""Formatting of a report's numbers, tables and files, in one place for consistency."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,17 +26,17 @@ Columns = Sequence[tuple[str, Callable[[Record], str]]]
 
 
 def percent(value: float | None) -> str:
-    """Return an accuracy in percent, e.g. `46.7`."""
+    """Return a share of 1 in percent, e.g. `46.7`, or a dash if it is unknown."""
     return UNKNOWN if value is None else f"{100 * value:.1f}"
 
 
 def share(percent: float | None) -> str:
-    """Return a share that is already in percent, e.g. `12.5 %`."""
+    """Return a number of percent with its sign, e.g. `12.5 %`, or a dash if it is unknown."""
     return UNKNOWN if percent is None else f"{percent:.1f} %"
 
 
 def points(value: float | None) -> str:
-    """Return a signed difference in percentage points, e.g. `+3.3`."""
+    """Return a difference of shares in signed percentage points, e.g. `+3.3`."""
     return UNKNOWN if value is None else f"{100 * value:+.1f}"
 
 
@@ -54,7 +54,7 @@ def interval_words(low: float | None, high: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return a p-value with three decimals."""
+    """Return a p-value with three decimals, e.g. `0.042` or `<0.001`."""
     return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -145,7 +145,7 @@ def left_out(heads: Sequence[str]) -> list[str]:
 
 
 def wrapped(text: str) -> list[str]:
-    """Wrap a sentence to the width without breaking words."""
+    """Return a sentence's lines, wrapped to the terminal's width without breaking words."""
     room = min(width(), WIDTH)
     return wrap(text, room, break_on_hyphens=False, break_long_words=False)
 
@@ -167,7 +167,7 @@ def note_numbers(texts: Iterable[str], notes: list[str]) -> list[int]:
 
 
 def numbered(notes: Sequence[str]) -> str:
-    """Return notes as a numbered list."""
+    """Return notes as a numbered list, `1. ` and so on, one per line."""
     return "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
 
 
@@ -224,7 +224,7 @@ Content = str | Callable[[Path], object]
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write all files as `.new`, then rename them; UserError names the one that failed."""
+    """Write all files with suffix `.new`, then rename them; UserError names one that fails."""
     path = out
     scratch: list[Path] = []
     try:

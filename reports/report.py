@@ -1,4 +1,4 @@
-"""Write a report from log directories only: table.md, table.csv, table.json and plot.png."""
+"""Write a report on runs from their logs alone: table.md, table.csv, table.json and plot.png."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -45,12 +45,12 @@ MARKS = {
 """File name -> the text by which podium recognises its own files."""
 PLACES = Decimal("0.00000001")  # of a dollar per query: a cheap call costs about 1e-6
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
-SMALL = 0.01  # below this an estimate keeps six significant digits
+SMALL = 0.01  # floats below this keep six significant digits
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report's contents and the paths of its files."""
+    """A report: its rows and comparisons, the contents of its files, and their paths."""
 
     shown: Comparison
     files: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""The router table: every system against the best single worker, for a terminal and as files."""
+"""The table of `podium route`: each system against the best single worker, as text and files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -187,7 +187,7 @@ DECIDES_NOTHING = 50
 
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
-    """Write route.md, route.csv and route.json; UserError for foreign files or a bad directory."""
+    """Write route.md, route.csv, route.json; UserError if not writable or written by others."""
     render.refuse_foreign(out, MARKS)
     rows = route_rows(routing)
     files = {
@@ -199,7 +199,7 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
 
 
 def route_text(routing: RouteComparison) -> str:
-    """Return the tables, fitted to the terminal's width."""
+    """Return the router tables and notes as text, fitted to the terminal's width."""
     rows = route_rows(routing)
     fitted = (render.fitted(table, LEFT_OUT) for table in _tables(rows, NAME))
     tables = [[*lines, *render.left_out(gone)] for lines, gone in fitted]
@@ -258,7 +258,7 @@ def _about(routing: RouteComparison) -> str:
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    # The baseline: single workers mixed at random, without reading the question.
+    # The baseline: a random mix of single workers that ignores the question.
     singles = [(system.usd.mean(), system.scores.mean()) for system in routing.systems
                if system.kind == "single"]  # fmt: skip
     between, mixed = _singles_usd(routing), _aiq(routing, singles)

@@ -148,7 +148,7 @@ class TableRow:
 
 IMPOSSIBLE = "impossible "
 """Prefix of a row's note on token counts that contradict each other."""
-COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
+COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header: new columns come last
 
 
 def block_of(row: TableRow) -> tuple[str, str, RunLabel, Prompt, str, str, int, str, str, str]:

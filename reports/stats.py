@@ -20,18 +20,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats has the same and takes a second to load
+from scipy import special  # scipy.stats has the same functions but takes a second to load
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95  # confidence level of every two-sided interval
 SEED = 20260101
-"""Default seed of all resampling: the same logs give the same report."""
+"""Default random seed of all resampling, so that the same logs give the same report."""
 RESAMPLES = 10_000
 TIE = 1e-12
 """Means that differ by less are equal: they are sums of the same numbers in another order."""
 CELLS = 4_000_000  # maximum draws held in memory: 32 MB
 MOST_FLIPS = 16  # maximum differing questions for which all sign flips are enumerated
-MOST_SUBSETS = 2_000  # maximum subsets of tries to enumerate; above it this many are drawn
+MOST_SUBSETS = 2_000  # maximum subsets of tries to enumerate; of more, this many are drawn
 POWER = 0.8
 
 
@@ -43,12 +43,12 @@ class Bounds(NamedTuple):
 
 
 def normal_quantile(share: float) -> float:
-    """Return the standard normal's quantile; an infinity at 0 and 1."""
+    """Return the standard normal distribution's quantile; infinite at 0 and 1."""
     return float(special.ndtri(share))
 
 
 def t_quantile(share: float, df: float) -> float:
-    """Return the quantile of Student's t."""
+    """Return the quantile of Student's t distribution with `df` degrees of freedom."""
     return float(special.stdtrit(df, share))
 
 
@@ -56,7 +56,7 @@ def t_quantile(share: float, df: float) -> float:
 
 
 def standard_error(values: Sequence[float] | Floats) -> float | None:
-    """Return sd / sqrt(n) of the question means; None for fewer than two."""
+    """Return the standard error sd / sqrt(n) of question means; None for fewer than two."""
     array = _without_gaps(values)
     return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
 
@@ -178,7 +178,7 @@ def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
 
 
 def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
-    """Return the interval of an estimate, given each question's influence on it (`away`)."""
+    """Return the BCa interval of an estimate; `away` is each question's influence on it."""
     ties = (np.abs(resampled - estimate) <= TIE).mean() / 2
     bias = normal_quantile(float((resampled < estimate - TIE).mean() + ties))
     acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
@@ -281,14 +281,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """Variance of a question's paired difference, in squared shares of 1."""
+    """Variance of the score difference of two systems on a question; scores are in [0, 1]."""
 
     between: float  # of questions' expected differences: only more questions reduce its effect
     within: float
     """Of one question's difference between epochs: more epochs reduce its effect, too."""
 
     def at(self, epochs: int) -> float:
-        """Return the variance of a question's mean difference over some epochs."""
+        """Return the variance of a question's difference, averaged over `epochs` epochs."""
         return self.between + self.within / epochs
 
 
@@ -298,7 +298,7 @@ def detectable(variance: float, n: int, comparisons: int = 1) -> float:
 
 
 def among(effect: float, comparisons: int) -> float:
-    """Return the detectable effect among several comparisons, given that of a single one."""
+    """Return the detectable difference with several comparisons, given that with one."""
     return min(1.0, effect * _power_factor(POWER, comparisons) / _power_factor(POWER))
 
 
@@ -326,7 +326,7 @@ def _power_factor(power: float, comparisons: int = 1) -> float:
 
 
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
-    """Return the variance for two accuracies, given the correlation of their grades of one draw."""
+    """Return the variance for two accuracies whose grades of one epoch have this correlation."""
     v_ours, v_theirs = ours * (1 - ours), theirs * (1 - theirs)
     return Variance(max(v_ours + v_theirs - 2 * correlation * sqrt(v_ours * v_theirs), 0.0), 0.0)
 
@@ -428,7 +428,7 @@ def fewest_questions(margin: float) -> int:
 
 
 def equivalence_words(margin: float) -> str:
-    """Return the meaning of "equivalent" in a table, and the questions that it needs."""
+    """Return a sentence on the meaning of "equivalent" and the number of questions it takes."""
     return (
         f"equivalent: shown to differ by less than {100 * margin:g} points (two one-sided tests at "
         f"5 % each, Holm); it takes {fewest_questions(margin):,} questions or more"

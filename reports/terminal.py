@@ -47,7 +47,7 @@ LEFT_OUT = (
 
 
 def table_text(comparison: Comparison, chosen: Columns[TableRow] = ()) -> str:
-    """Return the rows block by block, fitted to the terminal's width."""
+    """Return the comparison's tables, one per block of comparable rows, fitted to the terminal."""
     sections = [_block(block, comparison, chosen) for block in blocks.blocks_of(comparison.rows)]
     compared = any(row.paired_diff is not None for row in comparison.rows)
     below = render.wrapped(LEGEND) if compared else []
@@ -94,7 +94,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     sentences = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
     sentences = [*(sentences if tries else []), *blocks.beaten_oracles(block, block)]
     reasons = dict.fromkeys(reason for row in block if (reason := why_inconclusive(row)))
-    priced = block[0].price_book != "none"  # "none" is in the block's heading
+    priced = block[0].price_book != "none"  # the block's heading states "none"
     for title, each in {
         **{
             f"inconclusive because {reason}": [
@@ -152,7 +152,7 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
-    """Return a table of as many groups as fit: the smallest are dropped first."""
+    """Return a table of accuracy by group; groups that do not fit are dropped, smallest first."""
     maximum = max(score.n for score in scores)
     if grouping == SUBJECT and maximum < FEWEST:
         return [f"{grouping}: see table.md, no group has more than {maximum} questions"]

@@ -1,4 +1,4 @@
-"""Trainings read from their folders: figures of each step, held-out questions, costs."""
+"""Read trainings from their folders: metrics of each step, results on held-out questions, costs."""
 
 import json
 import sys
@@ -20,20 +20,20 @@ from podium.reports import stats
 
 METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
 OVER = 10
-"""Steps that a reward is averaged over: one step's mean varies with its questions."""
+"""Number of steps over which a reward is averaged: one step's mean varies with its questions."""
 UNKNOWN = "unknown"
 MOST = 2**53
 """Maximum step: the largest integer that a browser represents exactly."""
 COLLAPSE = "has collapsed to"
 """Part of the note on a training whose plans became identical."""
 ENOUGH = 3
-"""Minimum runs for an interval over runs."""
+"""Minimum number of runs for a confidence interval over runs."""
 Line = Mapping[str, Any]
 """One object of metrics.jsonl."""
 
 
 class CurvePoint(NamedTuple):
-    """A figure at a step; bounds are None if there is no estimate."""
+    """A metric's value at a training step; its interval's bounds are None if unknown."""
 
     step: int
     value: float
@@ -43,7 +43,7 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A figure over the steps of one run, or its mean over the seeds of one training."""
+    """A metric over the steps of one run, or its mean over the seeds of one training."""
 
     run: str
     points: tuple[CurvePoint, ...]
@@ -58,14 +58,14 @@ class TrainingRun:
     config: str
     seed: str
     label: str
-    """Label of its workers: live, recorded or rehearsal; unknown without a manifest."""
+    """Label of the workers' replies: live, recorded or rehearsal; unknown without a manifest."""
     pool: str
     book: str
     lines: tuple[Line, ...]
     bill: Mapping[str, CallSum]
     """Worker -> totals of its calls, from the ledger in the training's folder."""
     notes: tuple[str, ...]
-    """A sentence for each missing part."""
+    """A sentence for each missing file or value, and if its plans became identical."""
 
     @property
     def validations(self) -> Iterator[tuple[int, Line]]:
@@ -85,7 +85,7 @@ def is_training(folder: Path) -> bool:
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError if it has none."""
+    """Return a run's lines of metrics.jsonl, sorted by step; UserError if there are none."""
     path = folder / METRICS
     if not path.is_file():
         problem = f"it has no {METRICS}; name a folder that `podium train` wrote"
@@ -123,7 +123,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def training_runs(folders: Sequence[Path]) -> list[TrainingRun]:
-    """Return trainings with unique names; UserError for a folder without one."""
+    """Read the trainings in these folders, with unique names; UserError if a folder has none."""
     names = [folder.resolve().name for folder in folders]
     return [
         _training_run(folder, f"{name} ({index + 1})" if names.count(name) > 1 else name)
@@ -206,8 +206,8 @@ def _value(line: Line, figure: str) -> float | None:
 
 
 def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the share of right held-out questions, with Wilson's 95 % interval."""
-    # Each question is asked once, greedily, so it is its own cluster.
+    """Return the share right on held-out questions by step, with Wilson's 95 % interval."""
+    # Each question is asked once, with greedy decoding, so it is its own cluster.
     points: list[CurvePoint] = []
     for step, validation in run.validations:
         right, questions = number(validation, "correct"), number(validation, "questions")
@@ -283,7 +283,7 @@ ALONE = 2 - COLLAPSED
 
 @dataclass(frozen=True, slots=True)
 class CurvePanel:
-    """One figure of trainings over their steps."""
+    """One panel of a plot: a metric of trainings over their steps."""
 
     title: str
     unit: str
@@ -305,7 +305,7 @@ PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]
 
 
 def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
-    """Return every figure of some trainings; for several seeds of one training their mean, too."""
+    """Return a panel per metric of trainings; for several seeds of one training with their mean."""
     return [CurvePanel(title, unit, tuple(_curves(runs, make))) for title, unit, make in PANELS]
 
 
@@ -329,7 +329,7 @@ def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
 
 
 def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
-    """Return the mean at the steps that all runs have, with Student's t interval over the runs."""
+    """Return runs' mean at the steps that all have, with Student's t interval over the runs."""
     values: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for point in curve:
@@ -345,7 +345,7 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
 
 
 def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
-    """Return each worker's mean share of held-out plan steps, at the steps that all runs have."""
+    """Return workers' mean shares of plan steps on held-out questions, by step of all runs."""
     shares_by_step: dict[int, list[dict[str, float]]] = defaultdict(list)
     for run in runs:
         for step, validation in run.validations:

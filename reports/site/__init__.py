@@ -1,4 +1,4 @@
-"""The HTML site of a comparison: its matrix, every query and its audit, readable without a server.
+"""The HTML site of a comparison: tables, matrix, every query and audit, readable from a disk.
 
 Read `build` (writes a site), `index` (cells of the matrix), `texts` (queries in full),
 `comparison`, `audit_page` and `training_page` (variables of templates), `view` (the server).

@@ -71,7 +71,7 @@ def audit_context(
     *,
     linked: bool = True,
 ) -> dict[str, Any]:
-    """Return the template variables of audit.html for some directories, failing ones first.
+    """Return the template variables of audit.html for audited directories, failing ones first.
 
     `bills` are invoices compared with their ledgers; `linked`: whether to link to query pages.
     """
@@ -240,7 +240,7 @@ def _counted(tokens: Sequence[int]) -> list[str]:
 
 
 def _verdict(verdict: InvariantVerdict, faults: "_ShownFaults") -> dict[str, Any]:
-    """Return an invariant with its faults."""
+    """Return an invariant's status, reasons and faults as template variables."""
     return {
         "id": verdict.invariant,
         "title": verdict.title,

@@ -1,4 +1,4 @@
-"""A board of several runs: leaderboard.json, its page, and the whole site of each run."""
+"""A leaderboard of several runs: leaderboard.json, its page, and the whole site of each run."""
 
 import hashlib
 from collections import Counter
@@ -31,7 +31,7 @@ STATUSES = ("fail", "weak", "pass")
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
-    """A row of the board, with its run and the audit of it."""
+    """A row of the leaderboard, with its run and the run's audit."""
 
     pair: Pair
     run: str
@@ -71,7 +71,7 @@ def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) ->
 
 
 def _names(dirs: Mapping[Path, Report]) -> list[str]:
-    """Return a name for each run: that of its directory, with a number if it is taken."""
+    """Return a name for each run: its directory's name, with a number if not unique."""
     plain = [safe_name(folder.resolve().name) for folder in dirs]
     repeats = [plain[:index].count(name) for index, name in enumerate(plain)]
     return [f"{name}-{n + 1}" if n else name for name, n in zip(plain, repeats, strict=True)]

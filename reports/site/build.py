@@ -62,18 +62,18 @@ class SiteOptions:
     texts: bool | None = None
     """Whether to include the texts of queries; None: only if there are up to texts.MOST."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Current suite versions, by name: a page warns about runs with another one."""
+    """Suite name -> current version; a page warns about runs with another version."""
     trainings: Sequence[Path] = ()
     """Folders that `podium train` wrote, for the page of trainings."""
     against: RunDifference | None = None
-    """The differences from another run, for the page of two runs."""
+    """The differences between this run and another, for the page of two runs."""
     served: bool = False
     """Whether a server renders cells and texts on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A written site."""
+    """A written site: its folder and files, and what a server can add on request."""
 
     folder: Path
     files: tuple[Path, ...]
@@ -173,11 +173,11 @@ def write_training_site(folders: Sequence[Path], out: Path) -> Site:
 
 
 def write_audit_site(folder: Path, check: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
-    """Write the page of one audit with its reconciled invoices; return its address."""
+    """Write the page of one audit and its invoices, compared with ledgers; return its URL."""
     refuse_foreign_site(out)
     try:
         blocks = tuple(site_blocks(report_of([folder]).shown))
-    except UserError:  # foreign logs and runs that have not begun have no table
+    except UserError:  # logs of other programs and runs that have not begun have no table
         blocks = ()
     context = audit_context({folder: check}, blocks, bills, linked=False)
     contents = _pages({"audit.html": context}, f"an audit of {folder.resolve().name}")
@@ -256,7 +256,7 @@ def _listing(names: Iterable[str]) -> str:
 
 
 def _listed(out: Path) -> set[str]:
-    """Return the files of the existing podium site; empty if there is none."""
+    """Return the files of the podium site in `out`; empty if there is none."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
     listing = cast(dict[str, Any], data) if isinstance(data, dict) else {}

@@ -1,4 +1,4 @@
-"""The first page: a comparison, block by block, with its audit, manifests and command."""
+"""The first page of a site: comparisons, each of comparable rows (a block), audit and command."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,13 +41,13 @@ LABELS = {
     "rehearsal": "our own practice workers: they say nothing about real models",
 }
 FIRST = ("usd_per_query", "tokens_out", "calls", "steps", "critical_path_s")
-"""The columns of table.md that are visible by default, beside accuracy and difference."""
+"""The columns of table.md that the page shows by default, beside accuracy and difference."""
 MORE = (
     *("epochs", "n_graded", "n_unparsed", "n_too_long", "invalid_plan_pct", "usd_paid_low"),
     *("tokens_in", "tokens_reasoning", "worker_tokens_out", "conductor_tokens", "depth"),
     *("conductor_s", "knowledge_cutoff", "regret_accuracy", "regret_usd"),
 )
-"""Columns that are shown on request."""
+"""The columns that the page shows when a reader asks for more."""
 MOST = 250_000
 """Maximum systems**2 * questions of a block that a site has once per possible reference."""
 Table = Sequence[Sequence[str]]
@@ -55,14 +55,14 @@ Table = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class SiteColumn:
-    """A column of the page's table."""
+    """A column of the comparison table: header, field of the row, tooltip, and formatter."""
 
     head: str
     field: str
     tip: str
     show: Callable[[TableRow], str]
     more: bool
-    """Whether it is shown on request only."""
+    """Whether the column is hidden until a reader asks for more."""
 
 
 COLUMNS = tuple(
@@ -178,7 +178,7 @@ def _compared(block: BlockSummary) -> str:
 def _alerts(
     report: Report, audits: Mapping[Path, Audit], versions: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield warnings to read before any figure, worst first."""
+    """Yield the warnings at the top of the page, worst first."""
     for folder, audit in audits.items():
         if failed := [verdict for verdict in audit.verdicts if verdict.status == "fail"]:
             names = ", ".join(f"{verdict.invariant} ({verdict.title})" for verdict in failed)
@@ -266,7 +266,7 @@ def _main(block: BlockSummary) -> list[TableRow]:
 
 
 def _facts(rows: Sequence[TableRow], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Return the facts that the rows of a block share, by name."""
+    """Return facts that the rows of a block share (pool, prices, seed and others), by name."""
     head, boxes = rows[0], blocks.boxes_of(rows)
     book = blocks.pinned_name(head.price_book, head.price_book_sha256)
     rule = next((row.reference_rule for row in rows if row.reference), "")
@@ -319,7 +319,7 @@ def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
 
 
 def _invariants(audits: Mapping[Path, Audit]) -> dict[str, Any]:
-    """Return each invariant with its status in each directory, and a summary."""
+    """Return each audit invariant with its status in each directory, and a summary."""
     columns = [audit.verdicts for audit in audits.values()]
     counts = [sum(v.status == status for column in columns for v in column) for status in STATUSES]
     phrases = [f"{n} {words}" for n, words in zip(counts, STATUSES.values(), strict=True) if n]

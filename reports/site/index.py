@@ -48,7 +48,7 @@ TYPES: Mapping[str, tuple[str, float]] = {
 """Figure -> its dtype and its value for unknown. The widest come first, so that each column is
 aligned to its width."""
 NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
-"""Row fields by which two blocks of one suite may differ."""
+"""Fields of rows in which two blocks of one suite may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class SiteBlock:
     """One block of a report: comparable rows and their questions; cell order is fixed by it."""
 
     name: str
-    """Unique within a report; part of URLs and file names."""
+    """Name of the block, unique within a report; part of URLs and file names."""
     first: int
-    """Number of its first row among all rows of the report; its other rows follow."""
+    """Number, among all rows of the report, of the block's first row; its others follow."""
     pairs: tuple[Pair, ...]
     questions: tuple[str, ...]
-    """Ids, sorted."""
+    """The ids of its questions, sorted."""
     epochs: int
     shown: bool
     """False if no text of the suite may be published."""

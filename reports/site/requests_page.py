@@ -32,13 +32,13 @@ ENDINGS = ("answered", "refused", "cut off", "in flight")
 
 @dataclass(frozen=True, slots=True)
 class ServedSystem:
-    """One served system with its requests."""
+    """A system that `podium serve` ran, with the requests that it received."""
 
     folder: Path
     """The directory, given by the user, that contains its journals."""
     files: RunFiles
     row: int
-    """Its row number, after the rows of a report."""
+    """The system's row number, which follows those of the report's rows."""
     run: RunQueries
 
     @property
@@ -91,7 +91,7 @@ def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, 
 
 
 def served_index(systems: Sequence[ServedSystem]) -> str:
-    """Return the index data file of the request page."""
+    """Return the data file from which the request page finds a request."""
     return data_script(INDEX, json.dumps({"blocks": [each.about() for each in systems]}).encode())
 
 

@@ -43,16 +43,16 @@ class RowTexts:
     """One row of a report, with the logs from which the texts of its queries are read."""
 
     row: int
-    """Its number among the rows of the report."""
+    """The row's number among the rows of the report."""
     folder: Path
-    """The directory, given by the user, that contains its logs."""
+    """The directory, given by the user, that contains the row's logs."""
     files: RunFiles
     places: Mapping[Pair, int]
     """Index of each (question, epoch) pair, from `SiteBlock.places`."""
     shown: bool
     """False if no text of the suite may be published."""
     verdicts: tuple[InvariantVerdict, ...]
-    """Verdicts of its directory's audit, with the faults of this system run only."""
+    """The verdicts of the directory's audit, with the faults of this system run only."""
 
     @property
     def numbers(self) -> range:
@@ -152,7 +152,7 @@ def text_shard(row: RowTexts, number: int, limit: float = inf) -> str:
     return data_script(_name(row, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
 
 
-@lru_cache(maxsize=2)  # A page shows two systems side by side
+@lru_cache(maxsize=2)  # a page shows two systems side by side
 def read_queries(files: RunFiles, size: int) -> RunQueries:
     """Return the queries of a system run; `size` invalidates the cache if its files have grown."""
     with without_collector():
@@ -183,5 +183,5 @@ def _cut(value: Any, limit: float) -> Any:
         return {name: _cut(item, limit) for name, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
         return [_cut(item, limit) for item in cast(list[Any], value)]
-    # An edited log may contain numbers that scripts cannot parse.
+    # An edited log may contain NaN or infinity, which scripts cannot parse.
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -59,7 +59,7 @@ def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
 
 
 def training_data(runs: Sequence[TrainingRun]) -> str:
-    """Return the data file of the curves."""
+    """Return the data file from which the training page draws its curves."""
     data = {
         "runs": [run.name for run in runs],
         "colours": COLOURS,
@@ -152,7 +152,7 @@ def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
 
 
 def _bill(runs: Sequence[TrainingRun]) -> Iterator[Sequence[str]]:
-    """Yield the total calls of each worker, heads first; nothing without a ledger."""
+    """Yield a table of each worker's calls and dollars, header first; nothing without ledgers."""
     heads = ("training", "worker", "calls", "failed", "tokens in", "tokens out", "USD at list")
     if any(run.bill for run in runs):
         yield heads

@@ -67,7 +67,7 @@ class ViewOptions:
     """0: any free port."""
     report: ReportOptions = DEFAULTS
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Current suite versions, by name."""
+    """Suite name -> current version."""
 
 
 @dataclass(slots=True)
@@ -77,12 +77,12 @@ class _Made:
     state: frozenset[tuple[str, int, int]]
     pages: Mapping[str, Path]
     first: str
-    """The page at `/`."""
+    """The file name of the page at `/`."""
     index: Index
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """Downloads and blocks with other references, rendered on request."""
+    """File name -> function that renders it on request: downloads, blocks with other references."""
 
 
 @dataclass
@@ -127,7 +127,7 @@ class ServedRuns:
         return path
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
-        for name in ("downloads", "data/against"):  # rendered from older files
+        for name in ("downloads", "data/against"):  # rendered from earlier states of the logs
             rmtree(self.folder / name, ignore_errors=True)
         served = _are_served(self.dirs)
         beside = None if served else beside_a_report(self.dirs)
@@ -161,7 +161,7 @@ def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
         for path in chain(
             [folder], *(folder.glob(kind) for kind in (f"**/*{EVAL}", JOURNALS, "**/*.json"))
         ):
-            with suppress(OSError):  # a temporary file may be gone already
+            with suppress(OSError):  # a temporary file may have been deleted since
                 about = path.stat()
                 yield str(path), about.st_size, about.st_mtime_ns
 
@@ -187,7 +187,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
     def page(request: Request) -> Response:
         name = request.path_params.get("name") or ""
-        # A page shows the current files; its data files come from the site that the page is from.
+        # A page is built from the current logs; its data files are of the same build as the page.
         site = runs.fresh() if not name or name.endswith(".html") else runs.made()
         path = runs.file(site, name or site.first)
         return FileResponse(path) if path else _missing(NO_PAGE.format(name))
@@ -224,7 +224,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
 @dataclass
 class InspectViewer:
-    """Inspect's own installed viewer, for the logs of the runs."""
+    """Inspect's log viewer, as installed, for the logs of the runs."""
 
     runs: ServedRuns
     folder: Path
