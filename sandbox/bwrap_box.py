@@ -10,10 +10,10 @@ root of the box counts as root of the host for /proc/sys and for files that root
 
 If started by another user, judge and program share that user, in a user namespace that allows no
 second one. The judge is process 1, which the kernel shields; neither it nor its child that forks
-programs (zygote) can be traced or read; the filter refuses signals to them and changes of limits.
+programs (zygote) can be traced or read; the filter refuses signals to them and new limits for them.
 
 Weaker than docker: memory and processes are watched and limited per process, not by a cgroup; each
-tmpfs has a size limit, but the number of empty files has none; /usr and Python are the host's and
+tmpfs has a size limit, but empty files have no maximum number; /usr and Python are the host's and
 can be read. Third-party packages are those of the basic docker image, if they were fetched
 (sandbox/packages.py).
 """
@@ -166,7 +166,7 @@ def switches_users() -> bool:
 
 
 def filter_file(*, users: bool) -> int:
-    """Return an open file with the filter, for one start of bubblewrap; the caller closes it."""
+    """Return a file descriptor of the filter for one start of bubblewrap; the caller closes it."""
     file = os.memfd_create("seccomp")
     os.write(file, filter_bytes(RULES if users else {**RULES, **SAME_USER}))
     os.lseek(file, 0, os.SEEK_SET)

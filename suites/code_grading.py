@@ -109,9 +109,9 @@ def _verdict_on(same: bool) -> tuple[Verdict, str]:
 
 
 def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str, bool]:
-    """Compare a method's returned value with JSON; return verdict, note and whether it is exact.
+    """Return verdict, note and exactness of a method's returned value against expected JSON.
 
-    No value is a runtime error, a malformed (forged) one wrong. Exact: not by float tolerance.
+    No value is a runtime error, a malformed (forged) one wrong. Exact: equal without tolerance.
     """
     if not outcome.result:
         return "runtime error", _last_line(outcome.stderr) or "the method never returned", True

@@ -126,7 +126,7 @@ def _item(name: str) -> DataItem:
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
-    """Yield one finding per source, then one per split of the suite, whose questions it loads."""
+    """Yield one finding per source, then one per split of a suite whose questions can be loaded."""
     if not item.sources:
         yield GENERATED
         return

@@ -119,7 +119,7 @@ class ServedRuns:
         return path
 
     def log(self, name: str) -> Path | None:
-        """Return a log of the runs by name; None if it is, or links to, a file outside them."""
+        """Return the path of a log; None for an unknown name or a link out of the runs' folders."""
         path = self.made().logs.get(name)
         places = [folder.resolve() for folder in self.dirs]
         if path is None or not any(path.resolve().is_relative_to(folder) for folder in places):
