@@ -1,4 +1,4 @@
-"""Results of workers on train questions: by suite for a terminal, by kind for tables and pages."""
+"""Tables of profiles (results of workers on train questions): by suite, and by question kind."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ HEADS = (
 
 
 def profile_text(profile: Profile) -> str:
-    """Return a line for each suite and worker, and the profile's notes."""
+    """Return a table for a terminal, a line for each suite and worker, and the profile's notes."""
     title = f"{profile.pool} ({profile.label}), on train questions; profile {profile.sha256[:12]}"
     lines = columns(HEADS, [_cells(row) for row in profile.rows])
     return "\n".join((title, "", lines, *(f"- {note}" for note in profile.notes)))
@@ -41,7 +41,7 @@ def _cells(row: ProfileRow) -> tuple[str, ...]:
 
 
 def kinds_text(workers: Sequence[str], table: ProfileTable) -> str:
-    """Return workers' results by kind of question, as a table for a terminal."""
+    """Return a table for a terminal: percent right of each worker by kind of question."""
     return "\n".join(
         ("right % by kind of question:", "", columns(_heads(workers), [*_kinds(table)]))
     )
@@ -55,7 +55,7 @@ KNEW = "What {} knew of its workers (profile {}): right % by kind of train quest
 
 
 def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str]]]]:
-    """Yield a title and a table, heads first, for each profile that a system planned by.
+    """Yield a title and a table, header row first, for each profile with which a system planned.
 
     Profiles that are missing, or that changed since the run began, are skipped.
     """

@@ -1,4 +1,4 @@
-"""Published figures of our suites, from other harnesses: shown beside a table, never compared."""
+"""Results that papers published for our suites: printed beside our tables, never compared."""
 
 import csv
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ AVERAGE_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One published figure; fields that the source does not state are empty."""
+    """A published result of a system on a suite; fields that the source does not have are empty."""
 
     source: str
     table: str
     setting: str
-    """`constrained` or `unconstrained` as the Conductor paper has it, else `as published`."""
+    """`constrained` or `unconstrained` (both of the Conductor paper), else `as published`."""
     system: str
-    suite: str  # ours by name, or `average` over the suites of the table
+    suite: str  # our suite's name, or `average`: the table's mean over suites
     metric: str
     value: str  # percent
     se: str
@@ -44,25 +44,25 @@ class Figure:
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """Return all published figures, in the order of their file."""
+    """Return all published results, in the order of published.csv."""
     text = files("podium.reports").joinpath("published.csv").read_text(encoding="utf-8")
     return tuple(Figure(**row) for row in csv.DictReader(text.splitlines()))
 
 
 def of_suite(suite: str) -> list[Figure]:
-    """Return the figures of one suite, best first within their setting."""
+    """Return the published results on one suite, best first within each setting."""
     matches = [row for row in figures() if row.suite == suite]
     return sorted(matches, key=lambda row: (row.setting, -float(row.value)))
 
 
 def averages() -> list[Figure]:
-    """Return the means over several suites that include tokens or dollars, best first."""
+    """Return the published means over suites that state tokens or dollars, best first."""
     matches = [row for row in figures() if row.suite == AVERAGE and (row.tokens or row.usd)]
     return sorted(matches, key=lambda row: -float(row.value))
 
 
 def table_of(rows: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:
-    """Return the lines of a table, heads first; its footnotes are added to `notes`."""
+    """Return a table of published results, header row first; add its footnotes to `notes`."""
     heads = (
         "published, other harness", "%", "SE", "setting", "source",
         *map(label, ("tokens_out", "usd_per_query", "calls")),
@@ -78,7 +78,7 @@ def _line(figure: Figure, notes: list[str]) -> tuple[str, ...]:
 
 
 def published_text(suites: Sequence[str]) -> str:
-    """Return the published figures of some suites for a terminal, and means over several."""
+    """Return text for a terminal: published results on these suites, and means over suites."""
     sections = [(f"{suite}: {TEXT}", of_suite(suite)) for suite in suites]
     lacking = ", ".join(suite for suite in suites if not of_suite(suite))
     blocks = [_block(text, rows) for text, rows in sections if rows]
@@ -100,6 +100,6 @@ LEFT_OUT = ("SE", "setting", "calls", "tokens out")
 
 
 def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the columns of a table, heads first, without those that are unknown in every row."""
+    """Return a table's columns, header cell first, without those that are unknown in every row."""
     columns = zip(*table, strict=True)
     return [column for column in columns if {*column[1:]} != {UNKNOWN} or not column[1:]]

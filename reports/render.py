@@ -1,4 +1,4 @@
-"""Formatting of a report's figures, tables and files, in one place for consistency."""
+"""Formatting of a report's numbers, tables and files, in one place for consistency."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,26 +22,26 @@ from podium.harness.text import (
 UNKNOWN = "-"
 Record = TypeVar("Record")
 Columns = Sequence[tuple[str, Callable[[Record], str]]]
-"""Columns of a table: each head, and the function from a record to the cell's text."""
+"""Columns of a table: pairs of the header and a function from a record to its cell's text."""
 
 
 def percent(value: float | None) -> str:
-    """Return an accuracy in percent, e.g. `46.7`."""
+    """Return a share of 1 in percent, e.g. `46.7`, or a dash if it is unknown."""
     return UNKNOWN if value is None else f"{100 * value:.1f}"
 
 
 def share(percent: float | None) -> str:
-    """Return a share that is already in percent, e.g. `12.5 %`."""
+    """Return a number of percent with its sign, e.g. `12.5 %`, or a dash if it is unknown."""
     return UNKNOWN if percent is None else f"{percent:.1f} %"
 
 
 def points(value: float | None) -> str:
-    """Return a signed difference in percentage points, e.g. `+3.3`."""
+    """Return a difference of shares in signed percentage points, e.g. `+3.3`."""
     return UNKNOWN if value is None else f"{100 * value:+.1f}"
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Return `[30.2,63.9]`, or a dash if there is none."""
+    """Return an interval in percent, e.g. `[30.2,63.9]`, or a dash if it is unknown."""
     if low is None or high is None:
         return UNKNOWN
     show = points if signed else percent
@@ -54,12 +54,12 @@ def interval_words(low: float | None, high: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return a p-value with three decimals."""
+    """Return a p-value with three decimals, e.g. `0.042` or `<0.001`."""
     return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def usd(value: Decimal | None) -> str:
-    """Return dollars with three significant digits, e.g. `0.00243`; `0` is exactly nothing."""
+    """Return dollars with three significant digits, e.g. `0.00243`; `0` means exactly 0."""
     if value is None:
         return UNKNOWN
     if value == 0:
@@ -84,23 +84,23 @@ def usd_about(value: float | None) -> str:
 
 
 def whole_mean(values: Sequence[float | Decimal | None]) -> float | None:
-    """Return the mean of figures; None if one is unknown, or if there are none."""
+    """Return the mean of numbers; None if a number is unknown or there are none."""
     numbers = [float(value) for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def count(value: float | None, places: int = 0) -> str:
-    """Return a mean count with thousands separated."""
+    """Return a count or mean with thousands separators, e.g. `12,345`."""
     return UNKNOWN if value is None else f"{value:,.{places}f}"
 
 
 def cells(columns: Columns[Record], record: Record) -> list[str]:
-    """Return one line of a table."""
+    """Return the cells of a record's row, one per column."""
     return [show(record) for _, show in columns]
 
 
 def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequence[str]]:
-    """Return a table, heads first."""
+    """Return a table of records: the header row, then a row per record."""
     return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
 
 
@@ -112,7 +112,7 @@ def shortened(name: str, limit: int) -> str:
 WIDTH = 120
 """Width of a table without a terminal: in files, pipes and tests."""
 SHORTEST = 8
-"""Minimum characters of a name, on any width."""
+"""Minimum length, in characters, to which a name may be cut, however narrow the terminal."""
 
 
 def width() -> int:
@@ -123,7 +123,7 @@ def width() -> int:
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table's lines, heads first, fitted to the width, and the heads left out."""
+    """Return a table's lines, with columns dropped in `order` to fit the width, and their heads."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:
@@ -140,12 +140,12 @@ def _across(columns: Sequence[Sequence[str]]) -> int:
 
 
 def left_out(heads: Sequence[str]) -> list[str]:
-    """Return the last line of a table whose columns did not all fit; empty if they did."""
+    """Return the line that lists the dropped columns of a table; empty if there are none."""
     return wrapped(f"left out at this width: {', '.join(heads)}") if heads else []
 
 
 def wrapped(text: str) -> list[str]:
-    """Wrap a sentence to the width without breaking words."""
+    """Return a sentence's lines, wrapped to the terminal's width without breaking words."""
     room = min(width(), WIDTH)
     return wrap(text, room, break_on_hyphens=False, break_long_words=False)
 
@@ -167,7 +167,7 @@ def note_numbers(texts: Iterable[str], notes: list[str]) -> list[int]:
 
 
 def numbered(notes: Sequence[str]) -> str:
-    """Return notes as a numbered list."""
+    """Return notes as a numbered list, `1. ` and so on, one per line."""
     return "\n".join(f"{number}. {note}" for number, note in enumerate(notes, start=1))
 
 
@@ -177,13 +177,13 @@ def markdown_line(cells: Sequence[str]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table, heads first; the first `left` columns are left-aligned."""
+    """Return a Markdown table, header row first; the first `left` columns are left-aligned."""
     ruler = [*["---"] * left, *["---:"] * (len(rows[0]) - left)]
     return "\n".join(map(markdown_line, (rows[0], ruler, *rows[1:])))
 
 
 def figures_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table, heads first; columns of figures are right-aligned."""
+    """Return a Markdown table, header row first; columns of numbers are right-aligned."""
     heads, *body = rows
     ruler = [
         "---:" if all(cell[:1].isdigit() or cell[:1] in "+-<" for cell in column) else "---"
@@ -193,7 +193,7 @@ def figures_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def rows_csv(rows: Iterable[Any], columns: Sequence[str], show: Callable[[object], object]) -> str:
-    """Return records as CSV; an empty cell is an unknown figure."""
+    """Return records as CSV; an empty cell means an unknown value."""
     lines = [csv_line(columns)]
     for row in rows:
         values = asdict(row)
@@ -213,7 +213,7 @@ def as_json(data: Mapping[str, object]) -> str:
 
 
 def report_folder(logs: Path) -> Path:
-    """Return the default folder of a report: in or beside its first logs."""
+    """Return a report's default folder: `report` in a log directory or beside a log file."""
     return (logs.parent if logs.is_file() else logs) / "report"
 
 
@@ -224,7 +224,7 @@ Content = str | Callable[[Path], object]
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write all files as `.new`, then rename them; UserError names the one that failed."""
+    """Write all files with suffix `.new`, then rename them; UserError names one that fails."""
     path = out
     scratch: list[Path] = []
     try:
@@ -250,14 +250,14 @@ def _write(path: Path, content: Content) -> None:
 
 
 def as_written(name: str, text: str) -> bytes:
-    """Return the bytes of a text file; Markdown below podium's mark is escaped."""
+    """Return the bytes of a text file; Markdown after its first line, podium's mark, is escaped."""
     if name.endswith(".md"):
         mark, end, body = text.partition("\n")
         text = mark + end + escape_markdown(body)
     return text.encode()
 
 
-ENDS = 2000  # bytes of a file in which its mark is: the first or, of Parquet, the last
+ENDS = 2000  # bytes at a file's start and end, one of which has podium's mark (Parquet: the end)
 
 
 def _has(content: bytes, mark: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Write a report from log directories only: table.md, table.csv, table.json and plot.png."""
+"""Write a report on runs from their logs alone: table.md, table.csv, table.json and plot.png."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -43,27 +43,27 @@ MARKS = {
     "plot.png": SOFTWARE,
 }
 """File name -> the text by which podium recognises its own files."""
-PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
+PLACES = Decimal("0.00000001")  # of a dollar per query: a cheap call costs about 1e-6
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
-SMALL = 0.01  # below this an estimate keeps six significant digits
+SMALL = 0.01  # floats below this keep six significant digits
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report's contents and the paths of its files."""
+    """A report: its rows and comparisons, the contents of its files, and their paths."""
 
     shown: Comparison
     files: tuple[Path, ...]
     skipped: tuple[str, ...]
     """One sentence for each skipped log."""
     spend: tuple[str, ...]
-    """One sentence for each cost that is in no row: choosing the best single worker."""
+    """One sentence for each cost outside the rows, e.g. of choosing the best single worker."""
     wanted: ReportOptions
     contents: Mapping[str, render.Content]
     """The content of each file, written or not."""
     system_runs: tuple[SystemRun, ...] = ()
     choices: tuple[ChoiceTable, ...] = ()
-    """What gateways chose; empty unless requested."""
+    """Tables of the models that gateways chose; empty unless requested."""
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
@@ -84,7 +84,7 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The tables for a terminal, then costs and logs that are in no table."""
+        """The tables for a terminal, then sentences on costs and logs that are in no table."""
         derived = derived_text(self.shown) if self.wanted.derived else ""
         suites = dict.fromkeys(row.suite for row in self.rows)
         papers = published_text(list(suites)) if self.wanted.published else ""
@@ -110,7 +110,7 @@ def write_report(
 def report_of(
     dirs: Sequence[Path], options: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
 ) -> Report:
-    """Return the same report without writing it."""
+    """Return the report that `write_report` would write, without writing it."""
     chosen = named_columns(options.columns)
     system_runs, foreign = logs.load_runs(dirs, deep=options.deep, beside=beside)
     result = compare(system_runs, options)
@@ -218,7 +218,7 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunFrames:
-    """The runs of some log directories as data frames; `suite` and `system` join them.
+    """The runs of some log directories as data frames, to be joined on `suite` and `system`.
 
     The columns have Arrow types, as in Inspect's own frames: dollars stay exact decimals and
     unknown values are `<NA>`, never 0.
@@ -229,7 +229,7 @@ class RunFrames:
     samples: "pd.DataFrame"
     """A row per question and epoch: verdict, tokens, dollars; `sample` is Inspect's uuid."""
     calls: "pd.DataFrame"
-    """A row per attempt to call a model; its `sample` is that of `samples`."""
+    """A row per attempt to call a model; its `sample` refers to a row of `samples`."""
 
 
 def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
@@ -263,7 +263,7 @@ def load_runs(*dirs: str | Path) -> RunFrames:
     `podium report DIR --columns list` explains the columns of runs, `schema.md` of `podium ledger
     export` those of samples and calls. A frame's `attrs["schema"]` names its schema.
     """
-    import pandas as pd  # slow to import, as the export is
+    import pandas as pd  # pandas and the export are slow to import
 
     from podium.harness.ledger.ledger_tables import SCHEMA as LEDGER
     from podium.harness.ledger.ledger_tables import each_of
@@ -275,7 +275,7 @@ def load_runs(*dirs: str | Path) -> RunFrames:
         data_frame.attrs["schema"] = schema
         return data_frame
 
-    pa: Any = import_module("pyarrow")  # it has no types
+    pa: Any = import_module("pyarrow")  # pyarrow has no types
     places = [Path(folder) for folder in dirs]
     rows = compare(logs.load_runs(places)[0]).rows
     tables = [ledger for place in places for ledger, _ in each_of(system_runs_below(place))]

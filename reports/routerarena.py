@@ -1,8 +1,8 @@
-"""RouterArena: write runs as its prediction files, with config and prices, for a pull request.
+"""Write runs as prediction files of the RouterArena leaderboard, with config and prices.
 
-Their evaluator supports one model per question, and multiplies the tokens of a row by its price. A
-row here has the tokens of all calls for the question, those of a conductor included, and names the
-cheapest of the called models at whose price they cost no less than they did.
+RouterArena's evaluator supports one model per question, and multiplies a row's tokens by its price.
+Our rows have the tokens of all calls for the question, those of a conductor included, and name the
+cheapest called model at whose price these tokens cost at least what the calls cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +27,16 @@ INFERENCE = "router_inference"
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One system's entry on their leaderboard."""
+    """One system's entry on the RouterArena leaderboard."""
 
     router: str
     rows: int
     usd: Decimal
-    """What its calls cost at list price."""
+    """Dollars of its calls at list price."""
     charged: Decimal
-    """What their evaluator will compute as its cost."""
+    """Dollars that RouterArena's evaluator will compute as its cost."""
     understated: int
-    """Rows whose cost it underestimates: it has one rate for a price with tiers."""
+    """Number of rows whose cost that evaluator underestimates, as it has no price tiers."""
 
     def __str__(self) -> str:
         """Return a summary of the written files."""
@@ -48,9 +48,9 @@ class Submission:
 def write_routerarena(
     dirs: Sequence[Path], out: Path, theirs: Mapping[str, str]
 ) -> tuple[Submission, ...]:
-    """Write every system run below directories as one of their routers, into a new folder.
+    """Write each system run below `dirs` as a RouterArena router, into the new folder `out`.
 
-    `theirs` maps our model names to theirs, if these differ from ours without the provider.
+    `theirs` maps our model names to RouterArena's, unless those are ours without the provider.
     UserError, before anything is written, for runs of several suites or of private questions, for
     questions asked more than once or not yet, and for calls without a price or token counts.
     """
@@ -144,7 +144,7 @@ def _array(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _calls(detail: QueryDetail) -> list[Call]:
-    """Return the calls that made the answer, each once."""
+    """Return the calls for an answer, of retries only the last; UserError without token counts."""
     stepped = [row for step in (*detail.conductor, *detail.steps) for row in step.rows]
     calls = last_attempts(stepped)
     if not calls or any(call.input_total is None or call.output is None for call in calls):
@@ -156,7 +156,7 @@ def _calls(detail: QueryDetail) -> list[Call]:
 
 
 def _named(call: Call, theirs: Mapping[str, str]) -> str:
-    """Return their name of a model: `theirs[model]`, else `gpt-4.1` for `openai/gpt-4.1`."""
+    """Return RouterArena's name of a model: from `theirs`, else ours without the provider."""
     bare = _bare(call.model)
     return theirs.get(call.model) or theirs.get(bare) or bare
 
@@ -185,7 +185,7 @@ def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
 def _charged(
     detail: QueryDetail, calls: Sequence[Call], rates: Mapping[str, Price]
 ) -> tuple[str, Decimal]:
-    """Return the model to name and their cost of the row: at least the true one if possible."""
+    """Return the model to name and the row's cost at its price: if possible, no less than paid."""
     n_in, n_out = _tokens(calls)
     there = {name: (n_in * rate.input + n_out * rate.output) / MTOK for name, rate in rates.items()}
     cost = detail.row.usd_list or Decimal(0)

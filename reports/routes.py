@@ -1,4 +1,4 @@
-"""The router table: every system against the best single worker, for a terminal and as files."""
+"""The table of `podium route`: each system against the best single worker, as text and files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -21,7 +21,7 @@ from podium.reports.stats import Floats, clustered_error, standard_error
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """One system; None is unknown or does not apply. Shares, not points."""
+    """One system's results, as shares of 1; None: unknown or not applicable."""
 
     system: str
     kind: RouteKind
@@ -35,7 +35,7 @@ class RouteRow:
     detectable: float | None
     verdict: str
     hindsight: float | None
-    """A router's difference to the best single worker in hindsight: the conservative comparison."""
+    """A router's difference to the worker that is best on the judged questions: conservative."""
     hindsight_low: float | None
     hindsight_high: float | None
     p_value: float | None
@@ -43,7 +43,7 @@ class RouteRow:
     usd_per_query: float | None
     tokens_out_per_query: float | None
     gap_closed: float | None
-    """Share of the gap from the reference to the oracle; None if there is no gap."""
+    """Share of the accuracy gap from reference to oracle that is closed; None without a gap."""
     elsewhere: float | None
     aiq: float | None
     note: str
@@ -92,7 +92,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 aiq=_aiq(routing, [(point.usd, point.score) for point in frontier]),
                 note=system.note,
                 difference_se=standard_error(deltas),
-                # Where every question is its own cluster, there is nothing to check.
+                # If every question is its own cluster, both errors are the same.
                 difference_se_clustered=(
                     clustered_error(deltas, routing.clusters) if several else None
                 ),
@@ -126,7 +126,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return median, least and greatest detectable difference of routers, else of singles."""
+    """Return median, minimum and maximum detectable difference of routers, else of workers."""
     for kind in ("router", "single"):
         effects = [row.detectable for row in rows if row.kind == kind and row.detectable]
         if effects:
@@ -141,7 +141,7 @@ def _singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
 
 
 def _aiq(routing: RouteComparison, points: Sequence[tuple[float, float]]) -> float | None:
-    """Return AIQ of costs and scores between the cheapest and the most expensive single worker."""
+    """Return AIQ (mean score over a cost range) from the cheapest to the dearest single worker."""
     between = _singles_usd(routing)
     if not points or between is None:
         return None
@@ -183,11 +183,11 @@ LEGEND = (
     "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
-"""With fewer questions a table states that it decides nothing (our choice of limit)."""
+"""With fewer questions, a table states that they are too few for a decision (our choice)."""
 
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
-    """Write route.md, route.csv and route.json; UserError for foreign files or a bad directory."""
+    """Write route.md, route.csv, route.json; UserError if not writable or written by others."""
     render.refuse_foreign(out, MARKS)
     rows = route_rows(routing)
     files = {
@@ -199,7 +199,7 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
 
 
 def route_text(routing: RouteComparison) -> str:
-    """Return the tables, fitted to the terminal's width."""
+    """Return the router tables and notes as text, fitted to the terminal's width."""
     rows = route_rows(routing)
     fitted = (render.fitted(table, LEFT_OUT) for table in _tables(rows, NAME))
     tables = [[*lines, *render.left_out(gone)] for lines, gone in fitted]
@@ -209,7 +209,7 @@ def route_text(routing: RouteComparison) -> str:
 
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
-    """Return two tables: routers with anchors, singles by accuracy; names cut to `longest`."""
+    """Return two tables: routers and baselines; single workers. Names are cut to `longest`."""
 
     def name(row: RouteRow) -> str:
         system_name = row.system.removeprefix("single:") if row.kind == "single" else row.system
@@ -230,7 +230,7 @@ def _wrapped(sentences: Sequence[str]) -> list[str]:
 
 
 def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Return what this number of questions can show."""
+    """Return sentences on the smallest difference that this number of questions can show."""
     n, effect = len(routing.questions), detectable_effect(rows)
     if effect is None:
         questions = f"{n} question" if n == 1 else f"{n} questions"
@@ -258,7 +258,7 @@ def _about(routing: RouteComparison) -> str:
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    # The baseline: single workers mixed at random, without reading the question.
+    # The baseline: a random mix of single workers that ignores the question.
     singles = [(system.usd.mean(), system.scores.mean()) for system in routing.systems
                if system.kind == "single"]  # fmt: skip
     between, mixed = _singles_usd(routing), _aiq(routing, singles)
@@ -307,7 +307,7 @@ def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
 
 
 def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
-    """Return route.md: the same table, its notes, and the points of every frontier."""
+    """Return the text of route.md: tables, notes and the points of every cost frontier."""
     above = [MARK, f"# Routers on {routing.name}", _about(routing), *headline(routing, rows)]
     tables = [render.markdown_table(table) for table in _tables(rows)]
     below = [LEGEND, *_by_price(routing, rows)]

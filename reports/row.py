@@ -1,4 +1,4 @@
-"""One line of the comparison; columns are only added, and columns.toml explains them."""
+"""A row of the comparison table; columns are only added, and columns.toml explains them."""
 
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -9,7 +9,7 @@ from podium.harness.suite import OFFICIAL, Prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
+    """A row of a table. Figures per query are means over graded (question, epoch) pairs."""
 
     suite: str
     suite_version: str
@@ -148,11 +148,11 @@ class TableRow:
 
 IMPOSSIBLE = "impossible "
 """Prefix of a row's note on token counts that contradict each other."""
-COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
+COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header: new columns come last
 
 
 def block_of(row: TableRow) -> tuple[str, str, RunLabel, Prompt, str, str, int, str, str, str]:
-    """Return the key of a row's block; tables and plots show one block at a time."""
+    """Return the key of a row's block (comparable rows); each table or plot shows one block."""
     task = (row.suite, row.split, row.label, row.prompt)
     book = (row.price_book, row.price_book_sha256)
     return (*task, row.pool, row.pool_sha256, row.seed, *book, row.equal)

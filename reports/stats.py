@@ -1,4 +1,4 @@
-"""Statistics of a comparison on plain arrays: one entry per question, not-a-number where unknown.
+"""Statistics of a comparison on plain arrays: one entry per question, NaN if unknown.
 
 The question is the unit: callers average epochs first (Miller 2024, arXiv 2411.00640). Randomness
 comes from a seed, so that a report can be rebuilt.
@@ -20,18 +20,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special  # scipy.stats has the same and takes a second to load
+from scipy import special  # scipy.stats has the same functions but takes a second to load
 
 Floats = NDArray[np.float64]
-LEVEL = 0.95  # of every interval, two-sided
+LEVEL = 0.95  # confidence level of every two-sided interval
 SEED = 20260101
-"""Default seed of all resampling: the same logs give the same report."""
+"""Default random seed of all resampling, so that the same logs give the same report."""
 RESAMPLES = 10_000
 TIE = 1e-12
 """Means that differ by less are equal: they are sums of the same numbers in another order."""
-CELLS = 4_000_000  # draws made at once: 32 MB
+CELLS = 4_000_000  # maximum draws held in memory: 32 MB
 MOST_FLIPS = 16  # maximum differing questions for which all sign flips are enumerated
-MOST_SUBSETS = 2_000  # maximum subsets of tries to enumerate; above it this many are drawn
+MOST_SUBSETS = 2_000  # maximum subsets of tries to enumerate; of more, this many are drawn
 POWER = 0.8
 
 
@@ -43,12 +43,12 @@ class Bounds(NamedTuple):
 
 
 def normal_quantile(share: float) -> float:
-    """Return the standard normal's quantile; an infinity at 0 and 1."""
+    """Return the standard normal distribution's quantile; infinite at 0 and 1."""
     return float(special.ndtri(share))
 
 
 def t_quantile(share: float, df: float) -> float:
-    """Return the quantile of Student's t."""
+    """Return the quantile of Student's t distribution with `df` degrees of freedom."""
     return float(special.stdtrit(df, share))
 
 
@@ -56,16 +56,16 @@ def t_quantile(share: float, df: float) -> float:
 
 
 def standard_error(values: Sequence[float] | Floats) -> float | None:
-    """Return sd / sqrt(n) of the question means; None for fewer than two."""
+    """Return the standard error sd / sqrt(n) of question means; None for fewer than two."""
     array = _without_gaps(values)
     return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
 
 
 def clustered_error(values: Sequence[float] | Floats, clusters: Sequence[Hashable]) -> float | None:
-    """Return the standard error of the mean, clustered.
+    """Return the cluster-robust standard error of the mean.
 
-    `clusters` has a name for each value; None for fewer than two of them. With the correction
-    G / (G - 1) of G clusters (CR1), as Inspect has it, it is too small below about 20.
+    `clusters` names each value's cluster; None for fewer than two clusters. With the correction
+    G / (G - 1) for G clusters (CR1), as in Inspect, it is too small below about 20 clusters.
     """
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
@@ -90,8 +90,8 @@ def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
 def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
     """Return Wilson's score interval of a share of n; `critical` is a normal quantile if not given.
 
-    The usual interval is wrong near 0 and 1, e.g. at 29 of 30. Of questions answered in part it is
-    too wide, never too narrow: no value within [0, 1] varies more than right and wrong do.
+    The normal interval is wrong near 0 and 1, e.g. at 29 of 30. With partial credit Wilson's is too
+    wide, never too narrow: at a given mean, no values in [0, 1] vary more than 0 and 1 do.
     """
     z = normal_quantile((1 + LEVEL) / 2) if critical is None else critical
     below = 1 + z * z / n
@@ -101,10 +101,10 @@ def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
 
 
 def effective_wilson(share: float, n: int, error: float, clusters: int) -> Bounds:
-    """Return Wilson's interval on the sample size that a clustered standard error amounts to.
+    """Return Wilson's interval at the effective sample size of a clustered standard error.
 
-    Korn and Graubard's p(1 - p) / error**2, at most n, with Student's quantile of clusters - 1
-    degrees of freedom (Franco et al. 2019, PMC6690503).
+    The size is Korn and Graubard's p(1 - p) / error**2, at most n, with Student's quantile of
+    clusters - 1 degrees of freedom (Franco et al. 2019, PMC6690503).
     """
     variance = share * (1 - share)
     size = min(variance / error**2, n) if variance and error else float(n)
@@ -144,7 +144,7 @@ def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
 
 
 def resampled_means(counts: Floats, values: Floats) -> Floats:
-    """Return the mean of each column of `values` (questions, columns), ignoring gaps."""
+    """Return each resample's mean of each column of `values` (questions, columns), without NaN."""
     missing = np.isnan(values)
     sums = counts @ np.where(missing, 0.0, values)
     if not missing.any():
@@ -158,7 +158,7 @@ def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
     """Return the bias-corrected and accelerated interval of a mean (Efron 1987).
 
     `values`: one per question; `resampled`: their means in each resample. None without spread. The
-    jackknife of a mean has a closed form: leaving one out moves it by that one's distance.
+    jackknife of a mean needs no loop: leaving out a value moves it in proportion to its distance.
     """
     there, means = values[~np.isnan(values)], resampled[np.isfinite(resampled)]
     if there.size < 2 or np.ptp(there) < TIE or not means.size:
@@ -167,7 +167,7 @@ def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
 
 
 def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
-    """Return the BCa interval of mean(top) / mean(below); None for gaps or without spread."""
+    """Return the BCa interval of mean(top) / mean(below); None for NaN or without spread."""
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -178,7 +178,7 @@ def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
 
 
 def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
-    """Return the interval of an estimate, given each question's influence on it (`away`)."""
+    """Return the BCa interval of an estimate; `away` is each question's influence on it."""
     ties = (np.abs(resampled - estimate) <= TIE).mean() / 2
     bias = normal_quantile(float((resampled < estimate - TIE).mean() + ties))
     acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
@@ -195,7 +195,7 @@ def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
 
 
 def correlation_of(ours: Floats, theirs: Floats) -> float | None:
-    """Return Pearson's correlation of two arrays without gaps; None if one has no spread."""
+    """Return Pearson's correlation of two arrays without NaN; None if one has no spread."""
     flat = min(ours.size, theirs.size) < 2 or np.ptp(ours) == 0 or np.ptp(theirs) == 0
     return None if flat else float(np.corrcoef(ours, theirs)[0, 1])
 
@@ -241,16 +241,16 @@ def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: i
 
 @dataclass(frozen=True, slots=True)
 class Cochran:
-    """Cochran's Q: do k systems have one accuracy? Chi-squared with k - 1 degrees of freedom."""
+    """Cochran's Q: are k systems equally accurate? Chi-squared with k - 1 degrees of freedom."""
 
     q: float
     df: int
     p_value: float
-    differing: int  # questions on which not all agree; others do not count
+    differing: int  # questions on which systems differ; others do not count
 
 
 def cochran_q(values: Floats) -> Cochran | None:
-    """Return Cochran's Q (1950) of single binary draws, (questions, systems)."""
+    """Return Cochran's Q (1950) of an array of 0 and 1, (questions, systems); else None."""
     if values.ndim != 2 or values.shape[1] < 2 or not np.isin(values, (0.0, 1.0)).all():
         return None
     columns, rows, k = values.sum(axis=0), values.sum(axis=1), values.shape[1]
@@ -281,14 +281,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """Variance of a question's paired difference, in squared shares of 1."""
+    """Variance of the score difference of two systems on a question; scores are in [0, 1]."""
 
-    between: float  # of the expected difference of a question: only more questions shrink it
+    between: float  # of questions' expected differences: only more questions reduce its effect
     within: float
-    """Of one epoch's difference about its question's expectation: more epochs shrink it, too."""
+    """Of one question's difference between epochs: more epochs reduce its effect, too."""
 
     def at(self, epochs: int) -> float:
-        """Return the variance of a question's mean difference over some epochs."""
+        """Return the variance of a question's difference, averaged over `epochs` epochs."""
         return self.between + self.within / epochs
 
 
@@ -298,19 +298,19 @@ def detectable(variance: float, n: int, comparisons: int = 1) -> float:
 
 
 def among(effect: float, comparisons: int) -> float:
-    """Return the detectable effect among several comparisons, given that of a single one."""
+    """Return the detectable difference with several comparisons, given that with one."""
     return min(1.0, effect * _power_factor(POWER, comparisons) / _power_factor(POWER))
 
 
 def questions_needed(variance: float, effect: float, power: float = POWER) -> int:
-    """Return how many questions show a true difference of `effect` as often as `power` says."""
+    """Return how many questions show a true difference of `effect` with probability `power`."""
     return max(2, ceil(_power_factor(power) ** 2 * variance / effect**2))
 
 
 def questions_to_tell(value: float, limit: float, variance: float | None) -> int | None:
     """Return how many questions tell a true `value` from a limit with 80 % power; None if equal.
 
-    `variance` is that of one question; None for a share of right and wrong ones, by Wilson's.
+    `variance` is that of one question's value; None: `value` is a share of right answers (Wilson).
     """
     if abs(value - limit) < TIE:
         return None
@@ -326,13 +326,13 @@ def _power_factor(power: float, comparisons: int = 1) -> float:
 
 
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
-    """Return the variance for two accuracies, given the correlation of their grades of one draw."""
+    """Return the variance for two accuracies whose grades of one epoch have this correlation."""
     v_ours, v_theirs = ours * (1 - ours), theirs * (1 - theirs)
     return Variance(max(v_ours + v_theirs - 2 * correlation * sqrt(v_ours * v_theirs), 0.0), 0.0)
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
-    """Estimate both parts from grades (questions, epochs); with one epoch all is `between`."""
+    """Estimate both variances from grades (questions, epochs); with one epoch all is `between`."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
     noises = [(grades.var(axis=1, ddof=1).mean(), grades.shape[1]) for grades in (ours, theirs)
               if grades.shape[1] > 1]  # fmt: skip
@@ -347,7 +347,7 @@ def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """Return the chance that k of n tries, drawn without replacement, hold one of `right` ones.
+    """Return the chance that k of n tries, drawn without replacement, include a right one.
 
     1 - C(n - right, k) / C(n, k): Chen et al. 2021, arXiv 2107.03374, equation 1.
 
@@ -392,14 +392,14 @@ def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int
 
 # --- equivalence ----------------------------------------------------------------------------------
 # Two one-sided tests (Schuirmann 1987, J. Pharmacokinetics and Biopharmaceutics 15(6); Lakens 2017,
-# Social Psychological and Personality Science 8(4)). Student's t alone errs up to 20 % of times
-# where few questions differ: the p-value is the largest of three, each of which must hold.
+# Social Psychological and Personality Science 8(4)). Student's t alone errs in up to 20 % of
+# cases if few questions differ, so the p-value is the largest of three tests' p-values.
 
 ALPHA = 1 - LEVEL  # of each of the two tests, so that their interval is one of 90 %
 
 
 def equivalence_interval(deltas: Floats) -> Bounds | None:
-    """Return Student's 90 % interval of the mean difference, within 1; None without spread."""
+    """Return Student's 90 % interval of the mean difference in [-1, 1]; None without spread."""
     mean, error = _mean_and_error(deltas)
     if error < TIE:
         return None
@@ -408,7 +408,7 @@ def equivalence_interval(deltas: Floats) -> Bounds | None:
 
 
 def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
-    """Return the p-value of "the mean difference is `margin` or more in either direction"."""
+    """Return the p-value of the null "the mean differs from 0 by `margin` or more"."""
     return max(_p_below(side, margin, single=single) for side in (deltas, -deltas))
 
 
@@ -418,17 +418,17 @@ def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[f
 
 
 def tost(deltas: Floats, margin: float) -> float:
-    """Return TOST's p-value by Student's t: below 5 % if the 90 % interval is in the margin."""
+    """Return TOST's p-value by Student's t: below 5 % if the 90 % interval is within `margin`."""
     return max(_student(side, margin) for side in (deltas, -deltas))
 
 
 def fewest_questions(margin: float) -> int:
-    """Return the number of questions that show equivalence of two systems that never differ."""
+    """Return how many questions it takes to show equivalence if no question differs."""
     return ceil(log(ALPHA) / log1p(-margin)) if margin < 1 else 1
 
 
 def equivalence_words(margin: float) -> str:
-    """Return the meaning of "equivalent" in a table, and the questions that it needs."""
+    """Return a sentence on the meaning of "equivalent" and the number of questions it takes."""
     return (
         f"equivalent: shown to differ by less than {100 * margin:g} points (two one-sided tests at "
         f"5 % each, Holm); it takes {fewest_questions(margin):,} questions or more"
@@ -436,7 +436,7 @@ def equivalence_words(margin: float) -> str:
 
 
 def _p_below(deltas: Floats, margin: float, *, single: bool) -> float:
-    """Return the chance of a mean as low as theirs if the true one were `margin`."""
+    """Return the p-value of the null "the true mean is `margin` or more", the largest of three."""
     score = tango if single else _supposing_more
     return max(_student(deltas, margin), score(deltas, margin), _all_or_nothing(deltas, margin))
 
@@ -451,8 +451,8 @@ def _student(deltas: Floats, margin: float) -> float:
 def tango(deltas: Floats, margin: float) -> float:
     """Return the one-sided p-value of the score test for paired proportions (Tango 1998).
 
-    Statistics in Medicine 17(8): discordant shares are estimated as if their difference were
-    `margin`, so that the spread is not 0 if no question differs.
+    Statistics in Medicine 17(8): shares of won and lost questions are estimated as if their
+    difference were `margin`, so that the spread is not 0 if no question differs.
     """
     n, ours, theirs = deltas.size, int((deltas > 0).sum()), int((deltas < 0).sum())
     b, c = (2 * n - ours + theirs) * margin - ours - theirs, -theirs * margin * (1 - margin)
@@ -462,10 +462,10 @@ def tango(deltas: Floats, margin: float) -> float:
 
 
 def _supposing_more(deltas: Floats, margin: float) -> float:
-    """Return Student's p-value with the spread that unseen questions, won outright, would add.
+    """Return Student's p-value with added variance, as if a share of unseen questions were won.
 
-    Their share is the one that brings the mean to the margin. For means over epochs, which have no
-    exact model: with it no simulated case passed 5 % (equivalence_size.py at bbc2f728).
+    That share would bring the mean to the margin. For means over epochs, which have no exact model:
+    no simulated error rate was above 5 % with it (equivalence_size.py at bbc2f728).
     """
     gap = min(max(margin - float(deltas.mean()), 0.0), 1.0)
     error = sqrt(_mean_and_error(deltas)[1] ** 2 + gap * (1 - gap) / deltas.size)
@@ -475,7 +475,7 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:
-    """Return the exact chance if a share `margin` is won and none is lost; below 0, lost."""
+    """Return the binomial p-value if a share `margin` is won, none lost; if negative, lost."""
     if margin < 0:
         lost = ceil(-float(deltas.sum()) - TIE * deltas.size)
         return float(special.bdtrc(lost - 1, deltas.size, -margin)) if lost > 0 else 1.0

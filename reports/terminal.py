@@ -27,7 +27,7 @@ LEGEND = (
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NO_ANSWER, TOO_LONG = map(narrow_label, ("n_unparsed", "n_too_long"))
 NAME = 30
-FEWEST = 10  # questions of a subject: a share of fewer is not informative
+FEWEST = 10  # minimum questions of the largest subject for a table by subject
 DERIVED = 64  # characters of a derived row's name, which includes suite and worker
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
@@ -47,7 +47,7 @@ LEFT_OUT = (
 
 
 def table_text(comparison: Comparison, chosen: Columns[TableRow] = ()) -> str:
-    """Return the rows block by block, fitted to the terminal's width."""
+    """Return the comparison's tables, one per block of comparable rows, fitted to the terminal."""
     sections = [_block(block, comparison, chosen) for block in blocks.blocks_of(comparison.rows)]
     compared = any(row.paired_diff is not None for row in comparison.rows)
     below = render.wrapped(LEGEND) if compared else []
@@ -67,7 +67,7 @@ def _block(block: Sequence[TableRow], table: Comparison, chosen: Columns[TableRo
         lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
     else:
         some = any(row.n_too_long for row in block)
-        figures = [col for col in FIGURES if some or col[0] != TOO_LONG]  # else all would be 0
+        figures = [col for col in FIGURES if some or col[0] != TOO_LONG]  # else all are 0
         lines, gone = render.fitted(render.tabulate(figures, block), LEFT_OUT)
     lines += render.left_out(gone)
     lines += [*_each(block, (NO_ANSWER, TOO_LONG) if chosen else gone), *_once(block)]
@@ -80,7 +80,7 @@ def _block(block: Sequence[TableRow], table: Comparison, chosen: Columns[TableRo
 
 
 def derived_text(comparison: Comparison) -> str:
-    """Return the table of derived rows; empty if there are none."""
+    """Return the table of derived rows (without own calls); empty if there are none."""
     if not comparison.derived:
         return ""
     lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, comparison.derived), LEFT_OUT)
@@ -94,7 +94,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     sentences = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
     sentences = [*(sentences if tries else []), *blocks.beaten_oracles(block, block)]
     reasons = dict.fromkeys(reason for row in block if (reason := why_inconclusive(row)))
-    priced = block[0].price_book != "none"  # "none" is in the block's heading
+    priced = block[0].price_book != "none"  # the block's heading states "none"
     for title, each in {
         **{
             f"inconclusive because {reason}": [
@@ -115,7 +115,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
             for row in block
             if row.n_invalid_plans
         ],
-        # Conductors without a bill: they run on the machine of the run.
+        # Conductors that no provider bills: they run on this machine.
         "conductor on this machine's own processor, sec per query": [
             f"{row.system} {count(row.conductor_s, 3)}"
             for row in block
@@ -152,7 +152,7 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
-    """Return a table of as many groups as fit: the smallest are dropped first."""
+    """Return a table of accuracy by group; groups that do not fit are dropped, smallest first."""
     maximum = max(score.n for score in scores)
     if grouping == SUBJECT and maximum < FEWEST:
         return [f"{grouping}: see table.md, no group has more than {maximum} questions"]

@@ -1,4 +1,4 @@
-"""curve.png: trainings over their steps, with intervals, and the workers that plans ask."""
+"""Draw curve.png: training metrics by step, with intervals, and the shares of workers in plans."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -33,7 +33,7 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
 
 
 def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
-    """Draw trainings into a file and return them.
+    """Draw the curves of trainings into a file; return the trainings.
 
     Raises `UserError` for a folder without a training, and for a file that podium did not draw.
     """
@@ -64,9 +64,9 @@ def curves(*folders: str | Path) -> Figure:
 
 
 def curves_of(runs: Sequence[TrainingRun]) -> Figure:
-    """Return the curves, a panel per figure, and below them the workers that plans ask."""
+    """Return a plot: a panel per training metric, and below the shares of workers in plans."""
     panels = panels_of(runs)
-    # An area needs two steps.
+    # An area chart needs two steps.
     trainings = {name: some for name, some in alike(runs).items() if len(asked_shares(some)) > 1}
     down = ceil((len(panels) + len(trainings)) / ACROSS)
     figure: Any = Figure(figsize=(11, 3.1 * down), layout="constrained")
@@ -105,7 +105,7 @@ def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
 
 
 def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
-    """Stack the shares of workers among the steps of plans."""
+    """Plot each worker's share of plan steps, as stacked areas."""
     step_shares = asked_shares(runs)
     workers = sorted({name for _, table in step_shares for name in table})
     stacked = [[table.get(name, 0.0) for _, table in step_shares] for name in workers]

@@ -1,4 +1,4 @@
-"""Trainings read from their folders: figures of each step, held-out questions, costs."""
+"""Read trainings from their folders: metrics of each step, results on held-out questions, costs."""
 
 import json
 import sys
@@ -20,20 +20,20 @@ from podium.reports import stats
 
 METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
 OVER = 10
-"""Steps that a reward is averaged over: one step's mean varies with its questions."""
+"""Number of steps over which a reward is averaged: one step's mean varies with its questions."""
 UNKNOWN = "unknown"
 MOST = 2**53
 """Maximum step: the largest integer that a browser represents exactly."""
 COLLAPSE = "has collapsed to"
 """Part of the note on a training whose plans became identical."""
 ENOUGH = 3
-"""Minimum runs for an interval over runs."""
+"""Minimum number of runs for a confidence interval over runs."""
 Line = Mapping[str, Any]
 """One object of metrics.jsonl."""
 
 
 class CurvePoint(NamedTuple):
-    """A figure at a step; bounds are None if there is no estimate."""
+    """A metric's value at a training step; its interval's bounds are None if unknown."""
 
     step: int
     value: float
@@ -43,7 +43,7 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A figure over the steps of one run, or its mean over the seeds of one training."""
+    """A metric over the steps of one run, or its mean over the seeds of one training."""
 
     run: str
     points: tuple[CurvePoint, ...]
@@ -52,24 +52,24 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """One training."""
+    """One run of `podium train`: its settings, the lines of metrics.jsonl, and its costs."""
 
     name: str
     config: str
     seed: str
     label: str
-    """Label of its workers: live, recorded or rehearsal; unknown without a manifest."""
+    """Label of the workers' replies: live, recorded or rehearsal; unknown without a manifest."""
     pool: str
     book: str
     lines: tuple[Line, ...]
     bill: Mapping[str, CallSum]
-    """Total calls of each worker, by the training's own ledger."""
+    """Worker -> totals of its calls, from the ledger in the training's folder."""
     notes: tuple[str, ...]
-    """A sentence for each missing part."""
+    """A sentence for each missing file or value, and if its plans became identical."""
 
     @property
     def validations(self) -> Iterator[tuple[int, Line]]:
-        """Yield the steps that were validated on held-out questions."""
+        """Yield each step that was validated on held-out questions, with the results."""
         return _validations(self.lines)
 
 
@@ -85,7 +85,7 @@ def is_training(folder: Path) -> bool:
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError if it has none."""
+    """Return a run's lines of metrics.jsonl, sorted by step; UserError if there are none."""
     path = folder / METRICS
     if not path.is_file():
         problem = f"it has no {METRICS}; name a folder that `podium train` wrote"
@@ -108,13 +108,13 @@ def read_run(folder: Path) -> list[dict[str, Any]]:
 
 
 def _whole_lines(path: Path) -> tuple[list[str], bool]:
-    """Return a file's lines without an incomplete last one, and whether there was one."""
+    """Return a file's lines without an incomplete last line, and whether it has one."""
     *lines, tail = path.read_text(encoding="utf-8", errors="replace").split("\n")
     return ([*lines, tail], False) if _object(tail) else (lines, bool(tail))
 
 
 def _object(line: str) -> dict[str, Any]:
-    """Parse a line as a JSON object; an empty one if it is none."""
+    """Parse a line as a JSON object; return an empty object if it is not one."""
     try:
         read: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -123,7 +123,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def training_runs(folders: Sequence[Path]) -> list[TrainingRun]:
-    """Return trainings with unique names; UserError for a folder without one."""
+    """Read the trainings in these folders, with unique names; UserError if a folder has none."""
     names = [folder.resolve().name for folder in folders]
     return [
         _training_run(folder, f"{name} ({index + 1})" if names.count(name) > 1 else name)
@@ -167,7 +167,7 @@ def _manifest(folder: Path) -> Line:
 
 
 def _table(value: object) -> Line:
-    """Return the value if it is a table, else an empty table."""
+    """Return the value if it is a JSON object, else an empty one."""
     return cast(Line, value) if isinstance(value, dict) else {}
 
 
@@ -179,7 +179,7 @@ def _said(table: Line, *path: str) -> str:
 
 
 def number(line: Line, name: str) -> float | None:
-    """Return a figure of a line; None if it is missing or no finite number."""
+    """Return a number from a line; None if it is missing or not finite."""
     value = line.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -187,13 +187,13 @@ def number(line: Line, name: str) -> float | None:
 
 
 def shares(line: Line) -> dict[str, float]:
-    """Return each worker's share of the steps of a line's plans."""
+    """Return each worker's share of all plan steps, from a line of metrics.jsonl."""
     workers = _table(line.get("workers"))
     return {name: share for name in workers if (share := number(workers, name)) is not None}
 
 
 def curve_points(lines: Sequence[Line], figure: str) -> tuple[list[int], list[float]]:
-    """Return steps and values: `reward` of a step, or the share right of a `validation`."""
+    """Return steps and values of a figure; `validation`: share right on held-out questions."""
     figures = [(line["step"], _value(line, figure)) for line in lines]
     points = [(step, value) for step, value in figures if value is not None]
     return [step for step, _ in points], [value for _, value in points]
@@ -206,8 +206,8 @@ def _value(line: Line, figure: str) -> float | None:
 
 
 def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the share of right held-out questions, with Wilson's 95 % interval."""
-    # Each question is asked once, greedily, so it is its own cluster.
+    """Return the share right on held-out questions by step, with Wilson's 95 % interval."""
+    # Each question is asked once, with greedy decoding, so it is its own cluster.
     points: list[CurvePoint] = []
     for step, validation in run.validations:
         right, questions = number(validation, "correct"), number(validation, "questions")
@@ -239,7 +239,7 @@ def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
 
 
 def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the dollars spent up to each step, validations included; up to the first unknown.
+    """Return cumulative dollars by step, validations included, up to the first unknown cost.
 
     Step 0 has the cost of calls before the first update.
     """
@@ -257,15 +257,15 @@ def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the entropy of the workers' shares at each step; older lines have the shares, too."""
+    """Return the entropy of workers' shares by step, computed because old logs lack it."""
     step_shares = ((line["step"], shares(line)) for line in run.lines)
     return tuple(CurvePoint(step, entropy(table.values())) for step, table in step_shares if table)
 
 
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
-    """Return the step from which on all held-out plans are alike, and in what; None if they differ.
+    """Return the first step from which all held-out plans are alike, and how; None if they differ.
 
-    Lines older than `one_step` show one-step plans by their mean only, and no `distinct` plans.
+    Lines from before `one_step` and `distinct` were logged show one-step plans by mean steps only.
     """
     collapse_point: tuple[int, str] | None = None
     for step, line in reversed(validations):
@@ -283,7 +283,7 @@ ALONE = 2 - COLLAPSED
 
 @dataclass(frozen=True, slots=True)
 class CurvePanel:
-    """One figure of trainings over their steps."""
+    """One panel of a plot: a metric of trainings over their steps."""
 
     title: str
     unit: str
@@ -305,7 +305,7 @@ PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]
 
 
 def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
-    """Return every figure of some trainings; for several seeds of one training their mean, too."""
+    """Return a panel per metric of trainings; for several seeds of one training with their mean."""
     return [CurvePanel(title, unit, tuple(_curves(runs, make))) for title, unit, make in PANELS]
 
 
@@ -329,7 +329,7 @@ def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
 
 
 def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
-    """Return the mean at the steps that all runs have, with Student's t interval over the runs."""
+    """Return runs' mean at the steps that all have, with Student's t interval over the runs."""
     values: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for point in curve:
@@ -345,7 +345,7 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
 
 
 def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
-    """Return each worker's mean share of held-out plan steps, at the steps that all runs have."""
+    """Return workers' mean shares of plan steps on held-out questions, by step of all runs."""
     shares_by_step: dict[int, list[dict[str, float]]] = defaultdict(list)
     for run in runs:
         for step, validation in run.validations:

@@ -1,4 +1,4 @@
-"""A box: a place that runs one untrusted program on many inputs and reports what happened.
+"""A box is a sandbox: it runs an untrusted program on many inputs and returns an outcome for each.
 
 A failure of the program is a `ProgramOutcome`, a value; a failure of the box is a `SandboxError`,
 so that no outage is graded as a wrong answer. A box never receives expected outputs: a program can
@@ -14,11 +14,11 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Protocol, cast
 
 IMAGE = "podium-sandbox"
-"""Default image of code suites; boxes without images ignore it."""
+"""Default container image of code suites; boxes without images ignore it."""
 Runner = Literal["script", "call", "official", "unittest"]
 """How a program is run on one input; each is a function in sandbox/inside/runners.py.
 
-- `script`: a real process; the input is its standard input, the outcome's `stdout` its output;
+- `script`: a process of its own that reads the input from stdin; `stdout` has its output;
 - `call`: a fresh process calls the method `entry` with the input, a JSON list of arguments; the
   outcome's `result` is the returned value as type-tagged JSON (`decode`). One process may take
   several inputs where the program can keep nothing between them (sandbox/inside/purity.py);
@@ -29,15 +29,15 @@ Runner = Literal["script", "call", "official", "unittest"]
   `result` is `{"ran": n, "failed": {test: last line}}`.
 """
 Status = Literal["exited", "time", "memory", "output", "processes", "died"]
-"""How a run ended: by itself (any exit code), over a limit, or by ending its box twice."""
+"""How a run ended: by itself (any exit code), at a limit, or by killing its box twice (`died`)."""
 
 
 class SandboxError(Exception):
-    """The box failed, not the program: the sample stays unscored, with this reason."""
+    """The box failed, not the program: the answer gets no grade, and this reason is logged."""
 
 
 SLACK_BYTES = 192 << 20
-"""Memory of a box beyond a program's limit: the judge, its zygote, inputs and outputs."""
+"""Bytes of a box beyond a program's limit: for its supervisor processes, inputs and outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class Limits:
     """Resource limits of one run of a program."""
 
     cpu_s: float = 6.0
-    """CPU time, all its processes together, so that a busy machine does not change verdicts
+    """CPU seconds of all its processes together, so that a busy machine does not change verdicts
     (LiveCodeBench's 6 s are wall time)."""
     wall_s: float = 18.0
-    """Real time, against programs that sleep or wait: three times the CPU limit."""
+    """Seconds of real time, for programs that sleep or wait: three times the CPU limit."""
     memory_bytes: int = 1 << 30
-    """Memory of all its processes together. The only default: a suite that needs more sets its own
-    `LIMITS`, and a test compares compose.yaml, which is no Python, with the two numbers."""
+    """Memory of all its processes together. Suites that need more have their own `LIMITS`; a test
+    checks that sandbox/compose.yaml has the same numbers."""
     output_bytes: int = 8 << 20
-    """Largest stdout, largest result and largest file; stderr has no limit."""
+    """Maximum bytes of stdout, of the result and of each file; stderr has no limit."""
     processes: int = 64
-    """Processes and threads alive at once."""
+    """Maximum number of its processes and threads that exist at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Program:
     source: str
     runner: Runner = "script"
     entry: str | None = None
-    """The method to call (of `class Solution`, else a function); None for standard input."""
+    """Method of `class Solution`, or function, to call; None for a program that reads stdin."""
     image: str = IMAGE
 
 
@@ -78,34 +78,34 @@ class ProgramOutcome:
     """Exit code; negative for a signal. Meaningful if the status is `exited`."""
     stdout: bytes
     stderr: bytes
-    """The end of stderr: a program may write any amount."""
+    """The last part of stderr, since a program may write any amount."""
     result: bytes
-    """The runner's report, empty if the run never reached it. Written by a process that the program
+    """The runner's report, empty if the run ended before it. Written by a process that the program
     controls: parse it as data, and never use it as a verdict."""
     cpu_s: float
-    """CPU time of all its processes; may exceed the limit by a watch interval."""
+    """CPU seconds of all its processes; may exceed the limit by the time between two checks."""
     wall_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxFacts:
-    """Where programs ran, for logs and tables."""
+    """The sandbox in which programs ran, for logs and tables."""
 
     box: str
     python: str
     image: str | None = None
     image_id: str | None = None
-    """Its content digest, `sha256:...`."""
+    """The image's content digest, `sha256:...`."""
     packages: tuple[str, ...] = field(default=())
-    """Third-party packages a program can import, as `name==version`, sorted."""
+    """Third-party packages that programs can import, as `name==version`, sorted."""
 
 
 class Box(Protocol):
-    """A place where untrusted code may run. It is clean for each program, after any other."""
+    """A sandbox for untrusted code; no program finds traces of an earlier one in it."""
 
     @property
     def name(self) -> str:
-        """The name on the command line, in logs and in tables."""
+        """The box's name on the command line, in logs and in tables."""
         ...
 
     def run(
@@ -116,11 +116,11 @@ class Box(Protocol):
         *,
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
-        """Yield one outcome per input, each run as in a fresh process (`official`: in one)."""
+        """Yield one outcome per input, each as in a fresh process (`official`: one for all)."""
         ...
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return where programs run; SandboxError says what is missing, and the fix."""
+        """Return what programs run in; SandboxError says what is missing, and the fix."""
         ...
 
     def close(self) -> None:
@@ -130,15 +130,15 @@ class Box(Protocol):
 DIGITS = 50_000
 """Maximum decimal digits of an integer, as in LiveCodeBench's evaluator."""
 HASHED = 1000
-"""Maximum set elements and dictionary keys in a value, strings excluded: numbers can be chosen so
-that all collide, which makes hashing quadratic."""
+"""Maximum set elements and dictionary keys in a value, strings excluded: a program can choose
+numbers whose hashes all collide, which makes hashing quadratic."""
 
 
 def decode(result: bytes) -> object:
     """Return the value that the runner `call` reports, as plain builtins; ValueError without one.
 
-    A process that the program controls wrote the bytes, so nothing in them is executed; malformed,
-    too deep or too large values are a ValueError.
+    A process that the program controls wrote the bytes, so nothing in them is executed. Malformed,
+    too deeply nested or too large values raise ValueError.
 
     >>> decode(b'{"returned": {"list": [1, {"tuple": ["a", null]}]}}')
     [1, ('a', None)]
@@ -156,14 +156,14 @@ def read_json(text: str | bytes) -> object:
             return json.loads(text)
         except (json.JSONDecodeError, UnicodeDecodeError):
             raise
-        except ValueError:  # an integer above Python's default limit
+        except ValueError:  # an integer with more digits than Python's default limit
             return json.loads(text, parse_int=_integer)
     except RecursionError:
         raise ValueError("values nested too deeply") from None
 
 
 def untagged(value: object) -> object:
-    """Return the plain value of a tagged one; ValueError for anything else."""
+    """Return the Python value of type-tagged JSON; ValueError if it is malformed."""
     try:
         return _Reader().read(value)
     except (RecursionError, TypeError, KeyError, OverflowError, binascii.Error) as error:
@@ -171,7 +171,7 @@ def untagged(value: object) -> object:
 
 
 class _Reader:
-    """Reads one value, and counts the elements that it hashes."""
+    """Decodes one type-tagged value, and counts the elements that it hashes."""
 
     def __init__(self) -> None:
         self._hashed = 0

@@ -1,20 +1,20 @@
 """A box made of Linux namespaces by bubblewrap, for machines without a container engine.
 
-Each program gets a separate cell: process, network, IPC, mount and host name spaces; a read-only
+Each program has its own process, network, IPC, mount and host name namespaces; a read-only
 root with /usr, the running Python and nothing else of the machine; two small tmpfs; no
-capabilities; the seccomp filter of seccomp.py. It ends with its program and all its processes.
+capabilities; the seccomp filter of seccomp.py. They end with the program and all its processes.
 
-If started by root, the judge is root with SETUID, SETGID and KILL only, and each run gets its own
-user id, as in the docker box. There is no user namespace: in one, root of the box counts as root of
-the host for /proc/sys and for every file that root owns (e.g. /dev/null).
+If started by root, the judge (the box's supervisor process) is root with SETUID, SETGID and KILL
+only, and each run gets its own user id, as in the docker box. There is no user namespace: in one,
+root of the box counts as root of the host for /proc/sys and for files that root owns (/dev/null).
 
 If started by another user, judge and program share that user, in a user namespace that allows no
-second one. The judge is process 1, which the kernel shields; neither it nor the zygote can be
-traced or read, and the filter refuses signals to them and changes to another process's limits.
+second one. The judge is process 1, which the kernel shields; neither it nor its child that forks
+programs (zygote) can be traced or read; the filter refuses signals to them and new limits for them.
 
-Weaker than docker: memory and processes are watched and limited per process, not by a cgroup; files
-in memory are limited each, not together, and empty ones not in number; /usr and the Python are the
-host's and can be read. Third-party packages are the basic image's, if they were fetched
+Weaker than docker: memory and processes are watched and limited per process, not by a cgroup; each
+tmpfs has a size limit, but empty files have no maximum number; /usr and Python are the host's and
+can be read. Third-party packages are those of the basic docker image, if they were fetched
 (sandbox/packages.py).
 """
 
@@ -56,30 +56,30 @@ FORBIDDEN = {
     "kernel/unprivileged_userns_clone": "0",
     "kernel/apparmor_restrict_unprivileged_userns": "1",
 }
-"""Settings under /proc/sys, with the value that forbids users to create namespaces."""
+"""Settings under /proc/sys -> the value with which users cannot create namespaces."""
 
 
 class BwrapBox(CellBox):
-    """Separate namespaces for each program; the module says what they isolate."""
+    """Separate namespaces for each program; the module docstring says what they isolate."""
 
     name = "bwrap"
 
     def __init__(
         self, max_sandboxes: int | None = None, packages: Callable[[], Path | None] = host_packages
     ) -> None:
-        """Hold at most `max_sandboxes` cells at once (default one per core)."""
+        """Keep at most `max_sandboxes` cells in use (default one per core)."""
         self._packages = packages
-        # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
+        # `--die-with-parent` means the parent *thread*, so threads that stay alive start the cells.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
         super().__init__(max_sandboxes)
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a judge in new namespaces; SandboxError says why that fails."""
+        """Start a cell in new namespaces; SandboxError, with the reason, if that fails."""
         try:
             return self._starters.submit(self._start, kind).result()
         except SandboxError as error:
             raise SandboxError(why_unusable() or str(error)) from error
-        except RuntimeError as error:  # the threads are gone: the box has been closed
+        except RuntimeError as error:  # the threads have ended: the box has been closed
             raise SandboxError("The bwrap sandbox has been closed.") from error
 
     def switches_users(self) -> bool:
@@ -87,12 +87,12 @@ class BwrapBox(CellBox):
         return switches_users()
 
     def command(self, seccomp_fd: int) -> list[str]:
-        """Return the command that starts Python in a cell; flags can be added."""
+        """Return the command that starts Python in a cell; callers may append Python's flags."""
         users = self.switches_users()
         return bwrap_argv(seccomp_fd, host_python(), users=users, packages=self._packages())
 
     def close(self) -> None:
-        """End every cell."""
+        """Stop every cell; the box cannot be used afterwards."""
         super().close()
         self._starters.shutdown()
 
@@ -113,11 +113,11 @@ class BwrapBox(CellBox):
 def bwrap_argv(
     seccomp_fd: int, python: Path, *, users: bool, packages: Path | None = None
 ) -> list[str]:
-    """Return the command that starts Python in a box, as its process 1; flags can be added.
+    """Return the command that starts Python in a box, as its process 1; callers may add flags.
 
-    It inherits `seccomp_fd` and reads the filter from it. With `users` it keeps the capabilities to
-    switch users, which the caller must have; else it gets a user namespace. Programs find
-    `packages` at `SITE`.
+    Bubblewrap reads the filter from the inherited `seccomp_fd`. With `users` it keeps the
+    capabilities to switch users, which the caller must have; else it makes a user namespace.
+    Programs find the folder `packages` at `SITE`.
     """
     argv = [_bwrap(), "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]
@@ -126,7 +126,7 @@ def bwrap_argv(
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
             argv += ["--cap-add", capability]
     else:
-        # Not root inside either: /proc files of unmapped users would belong to root.
+        # Not root in the box: /proc files of unmapped users would belong to it.
         argv += ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
     argv += _system(python)
     if packages:
@@ -166,7 +166,7 @@ def switches_users() -> bool:
 
 
 def filter_file(*, users: bool) -> int:
-    """Return a file descriptor of the filter for one start (reading moves it); close it then."""
+    """Return a file descriptor of the filter for one start of bubblewrap; the caller closes it."""
     file = os.memfd_create("seccomp")
     os.write(file, filter_bytes(RULES if users else {**RULES, **SAME_USER}))
     os.lseek(file, 0, os.SEEK_SET)
@@ -174,7 +174,7 @@ def filter_file(*, users: bool) -> int:
 
 
 def host_python() -> Path:
-    """Return the interpreter outside any virtual environment, with links resolved."""
+    """Return the path of Python outside any virtual environment, with links resolved."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = Path(sys.base_prefix, "bin", version)
     return (python if python.exists() else Path(sys.executable)).resolve()
@@ -214,7 +214,7 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return the read-only mounts: not the interpreter's whole folder, which may be a home."""
+    """Return the read-only mounts, without the rest of Python's prefix, maybe a home folder."""
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -232,7 +232,7 @@ def _system(python: Path) -> list[str]:
 
 
 def _bind(option: str, path: Path, place: str = "") -> list[str]:
-    """Return a bind mount with its parent folders: bubblewrap would make these for root only."""
+    """Return a bind mount and its parent folders, which bubblewrap would make for root only."""
     argv: list[str] = []
     for folder in reversed(Path(place or path).parents[:-1]):
         argv += ["--perms", "0755", "--dir", str(folder)]
@@ -240,7 +240,7 @@ def _bind(option: str, path: Path, place: str = "") -> list[str]:
 
 
 def _places() -> list[str]:
-    """Return the other mounts: /proc, five devices, two tmpfs; then make them read-only."""
+    """Return the other mounts (/proc, five devices, two tmpfs), then make / and /proc read-only."""
     argv = ["--proc", "/proc", "--perms", "0755", "--dir", "/dev"]
     for name, target in LINKS.items():
         argv += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]

@@ -1,8 +1,8 @@
-"""Cells: warm judges that the host starts, pools and shares cores among; and their boxes.
+"""Cells, their pool, and the base class of boxes that run programs in cells.
 
-A cell is a running judge (sandbox/inside/judge.py) behind a stream. It answers in time, or is dead
-or stuck. If one dies during a run, the host first checks the engine. If that works, the program
-runs again, alone in a fresh cell; if that dies, too, the program is the cause: status `died`.
+A cell is a running supervisor (the judge, sandbox/inside/judge.py), reached by a byte stream. If it
+dies during a run, the host checks the container engine, if any, and runs the program again, alone
+in a fresh cell; if that dies, too, the program is the cause: status `died`.
 """
 
 import atexit
@@ -27,10 +27,10 @@ from podium.sandbox.packages import promised_names
 from podium.sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("isolation", "purity", "runners", "zygote", "judge")
-"""Modules of sandbox/inside/, each after its imports."""
-FACTS = b'{"facts": 0}\n'  # asks for the Python inside and what programs can import
+"""Modules of sandbox/inside/ in an order in which each comes after those it imports."""
+FACTS = b'{"facts": 0}\n'  # asks for the cell's Python version and packages
 PARTS = ("stdout", "stderr", "result")
-"""Contents after the header of an answer, in this order; the header has their sizes."""
+"""Byte strings after the header of an answer, in this order; the header has their lengths."""
 
 
 LACKS = (
@@ -41,7 +41,7 @@ LACKS = (
 
 @cache
 def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> bytes:
-    """Return the first bytes of a stream: the mode, the filter and the judge's modules as text."""
+    """Return the message that starts a cell's judge: mode, seccomp filter, modules as text."""
     folder = resources.files("podium.sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *extra)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
@@ -51,19 +51,19 @@ def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> byte
 
 
 def load_frame(program: Program) -> bytes:
-    """Return the frame that sends a program to the judge."""
+    """Return the message that sends a program to a cell's supervisor (judge)."""
     source = program.source.encode("utf-8", errors="replace")  # lone surrogates become `?`
     order = {"program": len(source), "runner": program.runner, "entry": program.entry}
     return json_line(order) + source
 
 
 def run_header(size: int, limits: Limits) -> bytes:
-    """Return the line that comes before an input of `size` bytes."""
+    """Return the line that orders a run within `limits` on the `size` bytes of input after it."""
     return json_line({"run": size, **asdict(limits)})
 
 
 def parse_outcome(header: Mapping[str, Any], contents: Sequence[bytes]) -> ProgramOutcome:
-    """Return the outcome of an answer: of its header and the contents after it."""
+    """Return the outcome that a judge's answer states: its header and `PARTS`."""
     if lacks := header.get("lacks"):
         raise SandboxError(LACKS.format(", ".join(lacks)))
     stdout, stderr, result = contents
@@ -72,7 +72,7 @@ def parse_outcome(header: Mapping[str, Any], contents: Sequence[bytes]) -> Progr
 
 
 def json_line(order: Mapping[str, Any]) -> bytes:
-    """Return an order as one line of JSON."""
+    """Return an order to the judge as one line of JSON."""
     return json.dumps(order).encode() + b"\n"
 
 
@@ -100,37 +100,37 @@ sys.modules[home + ".judge"].main(
     order["mode"], source, sink, bytes.fromhex(order["refused"]), order["promised"])
 os._exit(0)
 """
-"""The first code of a cell: it reads the judge's sources from its standard input."""
+"""The first code that a cell runs: it reads the supervisor's source code from stdin."""
 
-PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)  # no packages but the image's
+PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)  # without site packages
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
 BOOT_S = 30.0
 GRACE_S = 30.0
-"""Extra time for a judge beyond a run's wall limit, in seconds: for cleanup and large data."""
-CLOSE_S = 0.5  # for a judge to tidy up after its stream has ended
+"""Seconds that a judge may need beyond a run's wall limit, for cleanup and large data."""
+CLOSE_S = 0.5  # until a judge whose stream has ended is killed
 PIECE = 1 << 18
 
 
 class CellDied(Exception):
-    """The judge ended: killed by the program, by the kernel, or with its engine."""
+    """The cell's supervisor (judge) ended: killed by program or kernel, or its engine stopped."""
 
 
 class CellStuck(Exception):
-    """The judge does not answer: e.g. its container or its engine is paused."""
+    """The cell's supervisor (judge) does not answer: e.g. its container is paused."""
 
 
 class Stream(Protocol):
-    """Bytes to and from a judge, each call with a deadline (time.monotonic)."""
+    """Byte stream to and from a cell's supervisor; deadlines are values of time.monotonic."""
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
-        """Send all; raises CellDied or CellStuck."""
+        """Send all bytes; raises CellDied or CellStuck."""
 
     def receive(self, deadline: float) -> bytes:
-        """Return some bytes, at least one; raises CellDied or CellStuck."""
+        """Wait for bytes and return them, at least one; raises CellDied or CellStuck."""
         ...
 
     def close(self) -> None:
-        """End the judge and its container or process; never raises."""
+        """Stop the supervisor and its container or process; never raises."""
 
 
 class _PipeStream:
@@ -175,10 +175,10 @@ class _PipeStream:
 
 
 class SandboxCell:
-    """A running judge that has received its sources."""
+    """A running supervisor process (judge) that can run programs, and its stream."""
 
     def __init__(self, stream: Stream, boot: bytes) -> None:
-        """Start the judge behind `stream` by a `boot_message`."""
+        """Start the judge at the other end of `stream` with a `boot_message`."""
         self._stream, self._buffer = stream, bytearray()
         self.runs = 0
         self.program: Program | None = None
@@ -187,7 +187,7 @@ class SandboxCell:
         self._line()
 
     def load(self, program: Program) -> None:
-        """Send a program to the judge; it replaces the one before."""
+        """Send a program to the judge; it replaces the previous program."""
         self._deadline = time.monotonic() + GRACE_S
         self.program = program
         self._send(load_frame(program))
@@ -195,12 +195,12 @@ class SandboxCell:
     def run(
         self, data: bytes, limits: Limits, grace_s: float = GRACE_S
     ) -> tuple[ProgramOutcome, bool]:
-        """Run the program on one input; return its outcome, and whether the cell is still clean."""
+        """Run the program on one input; return its outcome, and whether the cell can be reused."""
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
         order = run_header(len(data), limits)
         if len(data) < PIECE:
-            self._send(order + data)  # the engine forwards one message faster than two
+            self._send(order + data)  # one message is faster than two
         else:
             self._send(order)
             self._send(data)
@@ -209,13 +209,13 @@ class SandboxCell:
         return parse_outcome(header, contents), header["clean"]
 
     def facts(self) -> dict[str, Any]:
-        """Return the version of Python inside and the packages that programs can import."""
+        """Return the cell's Python version and the packages that programs can import."""
         self._deadline = time.monotonic() + GRACE_S
         self._send(FACTS)
         return self._line()
 
     def close(self) -> None:
-        """End the judge."""
+        """Stop the cell's supervisor process."""
         self._stream.close()
 
     def _send(self, data: bytes) -> None:
@@ -240,7 +240,7 @@ class SandboxCell:
 
 
 def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> SandboxCell:
-    """Start a judge as a child process; SandboxError if it does not start."""
+    """Start a cell as a child process; SandboxError if it does not start."""
     try:
         process = subprocess.Popen(
             argv,
@@ -258,7 +258,7 @@ def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> Sandb
 
 
 def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
-    """Return the cell behind a stream; SandboxError if it does not start."""
+    """Return a cell that uses this stream; SandboxError if its judge does not start."""
     try:
         return SandboxCell(stream, boot)
     except BaseException as error:
@@ -268,12 +268,12 @@ def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
         raise
 
 
-PROGRAMS = 2000  # maximum runs of a cell, so that none lives forever
+PROGRAMS = 2000  # maximum runs in one cell, which then is replaced
 
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """The properties that are fixed when a cell starts."""
+    """The properties of a cell that are fixed when it starts."""
 
     image: str
     memory_bytes: int
@@ -281,21 +281,21 @@ class CellKind:
 
 
 class CellPool:
-    """Cells of several kinds: started ahead, reused while they are clean, replaced when not."""
+    """Cells of several kinds: started before they are needed, reused if clean, else replaced."""
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], limit: int, reuse: bool) -> None:
-        """Hand out up to `limit` cells made by `start`; `reuse` them if they isolate enough."""
+        """Hand out up to `limit` cells made by `start`; `reuse` allows several programs in one."""
         self._start, self._most, self._reuse = start, limit, reuse
         self._bound = limit if reuse else 2 * limit
         self._idle: list[tuple[CellKind, SandboxCell]] = []
         self._cells: set[SandboxCell] = set()
-        self._count = 0  # all cells, including starting ones
-        self._held = 0  # cells handed out, including those that callers wait for
+        self._count = 0  # all cells, including those that are starting
+        self._held = 0  # cells handed out, or promised to a caller that waits
         self._closed = False
         self._changed = threading.Condition()
 
     def take(self, kind: CellKind, *, fresh: bool = False) -> SandboxCell:
-        """Return an idle cell of a kind, or a new one; blocks while too many are handed out."""
+        """Return an idle cell of a kind, or a new one; blocks while `limit` cells are in use."""
         cell, evicted = self._reserve(kind, fresh)
         if evicted:
             evicted.close()
@@ -334,14 +334,14 @@ class CellPool:
 
     @property
     def alive(self) -> int:
-        """The number of cells."""
+        """The number of running cells."""
         with self._changed:
             return len(self._cells)
 
     def _reserve(
         self, kind: CellKind, fresh: bool
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        """Wait for a slot; return an idle cell, or None and the cell to close for a new one."""
+        """Wait for a slot; return an idle cell, or None and an idle one to close, if necessary."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_place())
             if self._closed:
@@ -362,7 +362,7 @@ class CellPool:
         return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
     def _begin(self, kind: CellKind, leases: int) -> SandboxCell:
-        """Start a cell that has been counted; undo the count if that fails."""
+        """Start a cell that `_count` already includes; reduce the counts if that fails."""
         try:
             cell = self._start(kind)
         except BaseException:
@@ -386,7 +386,7 @@ class CellPool:
         threading.Thread(target=self._warm, args=(kind,), daemon=True).start()
 
     def _warm(self, kind: CellKind) -> None:
-        """Start a cell and leave it idle; the next caller gets the error if that fails."""
+        """Start a cell and leave it idle; ignore failures, which the next start will raise."""
         with suppress(SandboxError):
             self._rest(kind, self._begin(kind, leases=0), leases=0)
 
@@ -401,18 +401,18 @@ class CellPool:
 class Cores:
     """A semaphore with one slot per core, so that time limits are fair.
 
-    Sixteen programs on four cores turn right answers into timeouts. A run near its limit is
-    repeated alone: `all` waits for the others and blocks new ones.
+    Sixteen programs on four cores would turn right answers into timeouts. For a run that is to be
+    repeated alone, `all` waits for the other runs and blocks new ones.
     """
 
     def __init__(self, count: int) -> None:
         """Allow `count` concurrent runs."""
         self._count, self._free = count, threading.Semaphore(count)
-        self._gate = threading.Lock()  # every run passes it; `all` holds it
+        self._gate = threading.Lock()  # every run acquires it at its start; `all` keeps it
 
     @contextmanager
     def one(self) -> Generator[None]:
-        """Hold one core."""
+        """Hold one core for the time of a run."""
         with self._gate:
             self._free.acquire()
         try:
@@ -422,7 +422,7 @@ class Cores:
 
     @contextmanager
     def all(self) -> Generator[None]:
-        """Hold every core, so that nothing else runs."""
+        """Hold every core, so that no other program runs."""
         with self._gate:
             for _ in range(self._count):
                 self._free.acquire()
@@ -438,7 +438,7 @@ def available_cores() -> int:
 
 
 CORES = Cores(available_cores())
-"""Shared by all boxes of this process; other processes on the machine are not counted."""
+"""The cores that all boxes of this process share; other processes are not counted."""
 
 
 NOTHING = Program("")
@@ -446,24 +446,24 @@ TWICE = ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice."
 
 
 class CellBox(ABC):
-    """A box whose runs happen in cells; a subclass says how a cell starts."""
+    """A box that runs programs in cells; a subclass defines how a cell starts."""
 
     name: str  # on the command line, in logs and in tables
-    reuse = False  # whether a cell may serve one program after another
+    reuse = False  # whether a cell may run several programs, one after another
     grace_s = GRACE_S
-    """Time beyond its wall limit after which a run's cell counts as stuck, in seconds."""
+    """Seconds beyond a run's wall limit after which its cell counts as stuck."""
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
-        """Hold at most `max_sandboxes` cells at once (default one per core)."""
+        """Keep at most `max_sandboxes` cells in use (default one per core)."""
         self._pool = CellPool(self.start, max_sandboxes or available_cores(), self.reuse)
         atexit.register(self.close)
 
     @abstractmethod
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a cell; SandboxError says what is missing."""
+        """Start a cell of a kind; SandboxError says what is missing."""
 
     def check(self) -> None:  # noqa: B027  (most boxes depend on nothing)
-        """Raise SandboxError if a dependency of cells, e.g. the engine, no longer answers."""
+        """Raise SandboxError if something that cells need, e.g. the docker engine, is down."""
 
     def run(
         self,
@@ -490,7 +490,7 @@ class CellBox(ABC):
                 yield outcome or TWICE
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return where programs run; SandboxError says what is missing, and the fix."""
+        """Return what programs run in; SandboxError says what is missing, and the fix."""
         limits = Limits()
         kind = CellKind(image, limits.memory_bytes, limits.processes)
         cell = self._pool.take(kind)
@@ -503,7 +503,7 @@ class CellBox(ABC):
         return SandboxFacts(self.name, reply["python"], packages=tuple(reply["packages"]))
 
     def close(self) -> None:
-        """End every cell."""
+        """Stop every cell; the box cannot be used afterwards."""
         atexit.unregister(self.close)
         self._pool.close()
 
@@ -517,14 +517,14 @@ class CellBox(ABC):
 
 
 class _HeldCell:
-    """A program and its cell, taken at the first run and replaced if unclean."""
+    """A program and its cell, taken from the pool at the first run and replaced if not clean."""
 
     def __init__(self, pool: CellPool, kind: CellKind, program: Program) -> None:
         self._pool, self._kind, self._program = pool, kind, program
         self._cell: SandboxCell | None = None
 
     def take(self, *, fresh: bool = False) -> None:
-        """Hold a cell; call it before a core is held, so that no core is idle while waiting."""
+        """Take a cell if there is none; call this before holding a core, since it may wait."""
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 
@@ -535,7 +535,7 @@ class _HeldCell:
             if cell.program is not self._program:
                 cell.load(self._program)
             outcome, clean = cell.run(data, limits, grace_s)
-        except BaseException:  # the cell may be in the middle of its answer
+        except BaseException:  # the rest of an answer may still come
             self._drop(cell)
             raise
         if not clean:
@@ -555,16 +555,16 @@ class _HeldCell:
 
 
 class SubprocessBox(CellBox):
-    """Plain child processes with limits but without isolation.
+    """A box of plain child processes with limits but without isolation.
 
-    Covered: CPU and real time of a program with all its children; address space; memory, processes
-    and threads as watched, so a fork bomb lives for a tenth of a second; sizes of what it writes or
-    returns; no core dumps; all its processes are killed, daemons too; a fresh working directory, an
-    empty environment, none of our descriptors.
+    Limited: CPU and real time of a program with all its children; address space; memory, processes
+    and threads, checked every tenth of a second (a fork bomb lives that long); sizes of what it
+    writes or returns; no core dumps; all its processes are killed, daemons too; a fresh working
+    directory, an empty environment, no inherited file descriptors.
 
     Not covered: the network, and every file that the user may read or write; signalling, tracing or
     limiting other processes of the user, the judge among them; System V segments, POSIX queues and
-    keyrings that outlive processes; the disk in total.
+    keyrings that outlive processes; the total disk space.
 
     So it is for programs that we wrote ourselves (the rehearsal workers), and for others only if
     the user selects it by name. Linux only: it needs prctl, memfd and /proc.
@@ -573,7 +573,7 @@ class SubprocessBox(CellBox):
     name = "subprocess"
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a judge as a child process of the same user, outside any virtual environment."""
+        """Start a cell as a child process of the same user, outside any virtual environment."""
         python = str(Path(sys.executable).resolve())
         boot = boot_message("plain", promised_names(kind.image))
         return spawn([python, *PYTHON_FLAGS], boot)

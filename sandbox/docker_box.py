@@ -1,8 +1,8 @@
 """The box made of Docker containers: no network, only memory is writable, no expected outputs.
 
-A container's first process is the judge, as a root that can only switch users and signal them; each
-run has a separate user. The judge's standard input is attached to this process only: when it ends,
-the stream closes, the judge exits, and the engine removes the container.
+A container's first process is the supervisor (judge), as a root that can only switch users and
+signal processes; each run has its own user. The judge's stdin is attached to this host process: if
+this process ends, the stream closes, the judge exits, and the engine removes the container.
 """
 
 import select
@@ -24,15 +24,15 @@ from podium.sandbox.cells import CellBox, CellDied, CellKind, CellStuck, Sandbox
 from podium.sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
-OWN_PROCESSES = 8  # the judge, its zygote and cleanup, beyond a program's
+OWN_PROCESSES = 8  # the judge's, beyond a program's limit
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
-"""Without a limit on files, the judge could have to remove a million empty ones."""
+"""The limit on the number of files spares the judge the removal of a million empty files."""
 HEADER_BYTES = 8
-"""Header of each piece of an attached stream: stream number, three zeros, four bytes of length."""
+"""Bytes of Docker's header before each piece of output: stream, three zeros, length (4 bytes)."""
 
 
 class DockerBox(CellBox):
-    """Containers that are kept warm; one program at a time in each, one user per run."""
+    """Containers that are reused; each runs one program at a time, and each run as its own user."""
 
     reuse = True
 
@@ -47,9 +47,9 @@ class DockerBox(CellBox):
         super().__init__(max_sandboxes)
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Create a container, attach to it and start its judge."""
+        """Create a container, attach to its stdin and stdout, and start the supervisor in it."""
         client = self._engine()
-        api = cast(Any, client.api)  # its types are partial
+        api = cast(Any, client.api)  # docker-py's types are partial
         with explained():
             container = api.create_container(
                 kind.image,
@@ -84,13 +84,13 @@ class DockerBox(CellBox):
             self._engine().ping()
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return where programs run; SandboxError says what is missing, and the fix."""
+        """Return what programs run in; SandboxError says what is missing, and the fix."""
         with explained():
             docker_image = self._engine().images.get(image)
         return replace(super().facts(image), image=image, image_id=str(docker_image.id))
 
     def close(self) -> None:
-        """Remove every container."""
+        """Remove every container of this box, which cannot be used afterwards."""
         super().close()
         self._removals.shutdown()
         with self._connecting:
@@ -99,7 +99,7 @@ class DockerBox(CellBox):
                 self._client.close()
 
     def _engine(self) -> docker.DockerClient:
-        """Return the client; the first call also removes containers of killed processes."""
+        """Return the engine's client; the first call also removes containers of killed podiums."""
         with self._connecting:
             if self._closed:
                 raise SandboxError("The sandbox has been closed.")
@@ -120,7 +120,7 @@ class DockerBox(CellBox):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
 
     def _limits(self, kind: CellKind) -> dict[str, Any]:
-        """Return the limits that the engine enforces; the judge enforces the others, per run."""
+        """Return the limits that Docker enforces; the supervisor enforces the others, per run."""
         memory = kind.memory_bytes + SLACK_BYTES
         return {
             "auto_remove": True,
@@ -168,11 +168,11 @@ class _DockerStream:
             self._said = piece[-300:]
 
     def close(self) -> None:
-        with suppress(OSError):  # wakes a thread that waits for an answer
+        with suppress(OSError):  # ends a thread's wait for an answer
             self._socket.shutdown(socket.SHUT_RDWR)
         for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):
             if layer:
-                with suppress(OSError, ValueError):  # some are closed by the one before
+                with suppress(OSError, ValueError):  # closing one may close the next
                     layer.close()
         self._remove()
 

@@ -1,4 +1,4 @@
-"""The container engine and its images: build, list, clean; `podium sandbox`."""
+"""Build, list and remove the sandbox's container images, for `podium sandbox`; engine client."""
 
 import json
 import os
@@ -33,9 +33,9 @@ from podium.sandbox.packages import (
 )
 
 CONTAINER_LABEL = "podium.sandbox"
-"""Label of every podium container; images have other labels, because containers inherit those."""
+"""Label of podium's containers. Its images lack it: a container inherits labels of its image."""
 OWNER = "podium.sandbox.owner"
-"""Label of the owning process and host: the next podium removes a killed one's containers."""
+"""Label with the owner's host and process, so that containers of killed podiums are removed."""
 
 
 def labels() -> dict[str, str]:
@@ -44,7 +44,7 @@ def labels() -> dict[str, str]:
 
 
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
-    """Return whether a container, given its labels, cannot be in use any more."""
+    """Return whether a container's owner has ended or, if on another host, whether it stopped."""
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
     if place != _place():
         return not running
@@ -57,12 +57,12 @@ def _place() -> str:
 
 
 def _process(pid: int) -> str:
-    """Return a living process as `pid:start` (clock ticks: pids are reused), else `pid:gone`."""
+    """Return `pid:start` for a living process (start time: pids are reused), else `pid:gone`."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return f"{pid}:gone"
-    fields = stat.rpartition(")")[2].split()  # the name before may contain anything; proc(5)
+    fields = stat.rpartition(")")[2].split()  # after the name, which may contain anything
     return f"{pid}:gone" if fields[0] in "ZX" else f"{pid}:{fields[19]}"
 
 
@@ -94,10 +94,10 @@ _REASONS = (
 
 
 def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
-    """Return a client of the engine that DOCKER_HOST names, or of the local one."""
+    """Return a client of the Docker Engine that DOCKER_HOST names, or of the local one."""
     with explained():
         scheme, _, path = _address().partition("://")
-        if scheme == "unix":  # docker-py would leak its socket if no engine listens
+        if scheme == "unix":  # docker-py leaks its socket if no engine listens
             with socket.socket(socket.AF_UNIX) as door:
                 door.settimeout(timeout_s)
                 door.connect(path)
@@ -118,7 +118,7 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
 
 
 def our_containers(client: docker.DockerClient) -> list[Container]:
-    """Return every container of any podium on this engine, running or not."""
+    """Return the containers of all podium processes on this engine, running or not."""
     with explained():
         return client.containers.list(
             all=True, filters={"label": CONTAINER_LABEL}, ignore_removed=True, sparse=True
@@ -126,7 +126,7 @@ def our_containers(client: docker.DockerClient) -> list[Container]:
 
 
 def orphaned_containers(client: docker.DockerClient) -> list[Container]:
-    """Return the containers whose owner is gone, never those of a living podium."""
+    """Return the containers that no living podium process can be using."""
     in_use = {"created", "running", "paused", "restarting"}
     return [
         container
@@ -156,7 +156,7 @@ def _remove(container: Container) -> bool:
 
 @contextmanager
 def explained() -> Generator[None]:
-    """Turn errors of the engine in the block into SandboxErrors, which are never verdicts."""
+    """Raise engine errors in this context as SandboxErrors, which never count as wrong answers."""
     try:
         yield
     except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
@@ -164,7 +164,7 @@ def explained() -> Generator[None]:
 
 
 def explain(error: BaseException) -> SandboxError:
-    """Return the SandboxError that says what is wrong with the engine, and the fix."""
+    """Return a SandboxError that says what is wrong with the engine, and the fix."""
     if isinstance(error, SandboxError):
         return error
     chain = list(_chain(error))
@@ -206,10 +206,10 @@ BASE_IMAGE = (
     "python:3.11-slim-bookworm"
     "@sha256:2e32f7d302adc1c37428355c1e646897c0c53f4fd60b6a551245fb90ee129f91"
 )
-"""The public base (Python 3.11.16, several architectures), pinned by content."""
+"""The public base image (Python 3.11.16, several architectures), pinned by content digest."""
 LOCAL_BASE = "podium-base"  # made by sandbox/debian-engine.sh if no registry can be reached
 IMAGE_LABEL = "podium.image"
-"""Label of every podium image, with the recipe's name; other labels hold its inputs."""
+"""Label with the recipe's name on every podium image; more labels list what it is made of."""
 _DESCRIBE = (
     "import json, os, platform; print(json.dumps({'python': platform.python_version(), "
     "'machine': platform.machine(), 'glibc': os.confstr('CS_GNU_LIBC_VERSION').split()[1]}))"
@@ -220,7 +220,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ImageRecipe:
-    """An image that podium can build."""
+    """A container image that podium can build: its name and pinned packages."""
 
     name: str
     image: str
@@ -235,7 +235,7 @@ RECIPES: Mapping[str, ImageRecipe] = {recipe.name: recipe for recipe in (BASIC, 
 def make_image(
     client: docker.DockerClient, recipe: ImageRecipe, base: str | None, say: Say
 ) -> Image:
-    """Build an image on `base` (default the usual one); SandboxError says why that fails."""
+    """Build an image on `base` (default `BASE_IMAGE`); SandboxError says why that fails."""
     base = base_image(client, base, say)
     target = python_of(client, base)
     say(f"{recipe.image}: on {base} with Python {target.python}, {target.machine}")
@@ -284,7 +284,7 @@ def base_image(client: docker.DockerClient, base: str | None, say: Say) -> str:
 
 
 def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
-    """Return the Python of an image; SandboxError if it has no usable one."""
+    """Return the Python version and platform of an image; SandboxError if it has no Python."""
     with explained():
         output = client.containers.run(
             image,
@@ -298,7 +298,7 @@ def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
 
 
 def _write_context(context: BinaryIO, scratch: Path) -> None:
-    """Write the build context: sorted, without owners and dates of this machine."""
+    """Write the build context as a tar file: sorted, without this machine's owners and dates."""
     with tarfile.open(fileobj=context, mode="w") as archive:
         archive.add(HERE / "Dockerfile", "Dockerfile", filter=_without_owner)
         archive.add(scratch / "root", "root", filter=_without_owner)  # recursion is sorted
@@ -327,7 +327,7 @@ def _run_build(api: Any, image: str, context: BinaryIO, made_of: dict[str, str],
             timeout=1800,
         )
         faults: list[str] = []
-        for line in lines:  # read all, or the client's connection is not released
+        for line in lines:  # read all, so that the connection is released
             faults += [str(line["error"]).strip().rstrip(".")] if "error" in line else []
             text = str(line.get("stream", "")).strip()
             if text.startswith("Step ") and "LABEL" not in text:
@@ -347,13 +347,13 @@ BWRAP_LACKS = (
 
 
 def build_image(name: str, base: str | None, say: Say) -> int:
-    """Build a recipe's image, and the basic one's packages for bwrap if that is usable here."""
+    """Build a recipe's image; for `basic` also fetch its packages for bwrap, if usable here."""
     with closing(connect()) as client:
         make_image(client, RECIPES[name], base, say)
     if name == BASIC.name and not why_unusable():
         try:
             build_for_bwrap(say)
-        except SandboxError as error:  # not fatal: most programs import nothing
+        except SandboxError as error:  # not fatal: most programs import no package
             say(f"{BWRAP_LACKS}: {error}")
     return 0
 
@@ -368,7 +368,7 @@ def build_for_bwrap(say: Say) -> int:
 
 
 def sandbox_status(say: Say) -> int:
-    """Print which boxes can run programs; return 0 if an isolating one is ready, else 1."""
+    """Print which boxes can run programs; return 0 if docker or bwrap is ready, else 1."""
     ready = False
     try:
         client = connect()
@@ -385,7 +385,7 @@ def sandbox_status(say: Say) -> int:
 
 
 def clean_engine(*, everything: bool, say: Say) -> int:
-    """Remove orphans and superseded images; with `everything`, all podium images."""
+    """Remove orphaned containers and superseded images; with `everything`, all podium images."""
     filters: dict[str, Any] = {"label": IMAGE_LABEL} | ({} if everything else {"dangling": True})
     # Removing images may take long: gigabytes of small files on a busy disk.
     with closing(connect(timeout_s=600)) as client:
@@ -434,7 +434,7 @@ def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
 
 
 def _drop(image: Image, say: Say) -> bool:
-    """Remove an image and its names; False, after printing the reason, if the engine refuses."""
+    """Remove an image and its tags; False, after printing the reason, if the engine refuses."""
     try:
         with explained():
             for name in image.tags or [str(image.id)]:

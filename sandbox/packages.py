@@ -16,14 +16,14 @@ from podium.sandbox.box import IMAGE, SandboxError
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
-"""The packages of the basic image."""
+"""Pinned packages of the basic docker image."""
 SITE = "/opt/podium/site"
-"""Their folder in every box; sandbox/inside/judge.py has the same path."""
+"""Folder of those packages in every box; sandbox/inside/judge.py has the same path."""
 
 
 @dataclass(frozen=True, slots=True)
 class WheelTarget:
-    """The Python to fetch packages for, e.g. `3.11.2`, `x86_64` and `2.36`."""
+    """The Python and platform to fetch packages for, e.g. `3.11.2`, `x86_64` and `2.36`."""
 
     python: str
     machine: str
@@ -57,7 +57,7 @@ def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
         reasons = re.findall(r"^ERROR: (.*)$", result.stderr, re.MULTILINE)
         reasons = reasons or result.stderr.splitlines() or ["no reason given"]
         raise SandboxError(f"pip cannot fetch the sandbox's packages: {reasons[-1].rstrip('.')}.")
-    shutil.rmtree(folder / "bin", ignore_errors=True)  # their first line has our Python's path
+    shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that name our Python's path
 
 
 def wheel_platforms(target: WheelTarget) -> list[str]:
@@ -74,14 +74,14 @@ def wheel_platforms(target: WheelTarget) -> list[str]:
 
 
 def promised_names(image: str) -> tuple[str, ...]:
-    """Return the packages that a program written for an image may import."""
+    """Return the names of packages that a program written for an image may import."""
     if image != IMAGE:
         return ()
     return tuple(pin.partition("==")[0] for pin in pinned_packages(REQUIREMENTS))
 
 
 def host_packages() -> Path | None:
-    """Return the folder of the basic image's packages for this Python; None if it is missing."""
+    """Return the folder with the basic image's packages for this Python; None if absent."""
     folder = _host_folder()
     return folder if folder.is_dir() else None
 
@@ -114,7 +114,7 @@ def _host_folder() -> Path:
 
 
 def _compile(site: Path) -> None:
-    """Compile the packages, since programs cannot write there; make them readable for all."""
+    """Compile the packages, since programs cannot write bytecode there; make them readable."""
     command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
     subprocess.run([*command, str(site)], capture_output=True, check=False)
     for path in (site, *site.rglob("*")):

@@ -17,13 +17,13 @@ from typing import Literal
 
 ALLOW = 0x7FFF0000
 KILL = 0x80000000
-REFUSE = 0x00050000  # plus the error number that the program sees
+REFUSE = 0x00050000  # plus the errno that the program gets
 X86_64 = 0xC000003E
 AARCH64 = 0xC00000B7
 X32_BIT = 0x40000000  # marks the calls of x86's 32-bit-pointer interface, which arrive as X86_64
-NEWEST = 456  # the last call these lists know (futex_requeue, Linux 6.7), on both architectures
+NEWEST = 456  # highest call number in these lists (futex_requeue, Linux 6.7), on both architectures
 
-# Name: (x86_64, aarch64), None where the architecture lacks it.
+# Name of a system call -> its (x86_64, aarch64) numbers; None if the architecture lacks it.
 Numbers = Mapping[str, tuple[int | None, int | None]]
 
 NO_PERMISSION: Numbers = {
@@ -38,15 +38,15 @@ NO_PERMISSION: Numbers = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "kcmp": (312, 272), "pidfd_getfd": (438, 438),
     "move_pages": (279, 239), "migrate_pages": (256, 238), "ioprio_set": (251, 30),
-    # Kernel code with a long record of holes that no comparison program needs.
+    # Kernel code with many past vulnerabilities that no graded program needs.
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "fanotify_init": (300, 262), "modify_ldt": (154, None),
     # SysV memory, queues and semaphores are kernel memory that our limits do not count.
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
-    # Handles that reach files past their directories.
+    # File handles that bypass the permissions of directories.
     "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
-    # The machine itself.
+    # Calls that change the whole machine.
     "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
     "finit_module": (313, 273), "delete_module": (176, 106), "swapon": (167, 224),
     "swapoff": (168, 225), "reboot": (169, 142), "acct": (163, 89), "quotactl": (179, 60),
@@ -54,14 +54,14 @@ NO_PERMISSION: Numbers = {
     "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
     "sethostname": (170, 161), "setdomainname": (171, 162), "vhangup": (153, 58),
     "iopl": (172, None), "ioperm": (173, None),
-    # Relics.
+    # Obsolete calls.
     "uselib": (134, None), "ustat": (136, None), "sysfs": (139, None), "_sysctl": (156, None),
     "create_module": (174, None), "get_kernel_syms": (177, None), "query_module": (178, None),
     "nfsservctl": (180, 42), "lookup_dcookie": (212, 18),
 }  # fmt: skip
 
 NOT_THERE: Numbers = {"clone3": (435, 435)}
-"""Its flags are in memory, which a filter cannot read; libc then uses clone."""
+"""clone3 has its flags in memory, which a filter cannot read; without it libc uses clone."""
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET
 
 
@@ -88,17 +88,17 @@ ITSELF = (ArgumentCheck(0, "one of", (0,)),)
 RULES: Mapping[str, Rule] = {
     "clone": Rule((56, 220), (ArgumentCheck(0, "no bit of", (NEW_NAMESPACES,)),)),
     "personality": Rule((135, 92), (ArgumentCheck(0, "one of", (0, 0xFFFFFFFF)),)),
-    # TIOCSTI and TIOCLINUX type on a terminal in the user's place.
+    # TIOCSTI and TIOCLINUX put characters into a terminal's input.
     "ioctl": Rule((16, 29), (ArgumentCheck(1, "none of", (0x5412, 0x541C)),)),
-    # AF_UNIX, AF_INET and AF_INET6 end at the network namespace; AF_VSOCK reaches the hypervisor.
+    # AF_UNIX, AF_INET and AF_INET6 stay in the network namespace; AF_VSOCK reaches the hypervisor.
     "socket": Rule((41, 198), (ArgumentCheck(0, "one of", (1, 2, 10)),), errno.EAFNOSUPPORT),
-    # Limits and priorities of others: the supervisor may run under the program's uid.
+    # A program may change only its own limits and priority: the judge may have the same uid.
     "prlimit64": Rule((302, 261), ITSELF),
     "sched_setaffinity": Rule((203, 122), ITSELF),
     "sched_setscheduler": Rule((144, 119), ITSELF),
     "sched_setparam": Rule((142, 118), ITSELF),
     "sched_setattr": Rule((314, 274), ITSELF),
-    # Which 0 is "a process"; the others mean groups and users.
+    # `which` 0 is a process; other values are groups and users.
     "setpriority": Rule((141, 140), (*ITSELF, ArgumentCheck(1, "one of", (0,)))),
 }
 
@@ -108,15 +108,15 @@ JUDGE, ZYGOTE = 1, 2
 _A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
 
 SAME_USER: Mapping[str, Rule] = {
-    # For boxes in which all run under one uid: the kernel shields process 1 from signals it does
-    # not handle, but not the zygote, which a program could stop.
+    # For boxes in which all processes have one uid: the kernel shields process 1 from signals that
+    # it does not handle, but not the zygote, which a program could stop.
     "kill": Rule((62, 129), (ArgumentCheck(0, "none of", (JUDGE, ZYGOTE, ALL)),)),
     "tkill": Rule((200, 130), (_A_PROGRAM,)),
     "tgkill": Rule((234, 131), (_A_PROGRAM,)),
     "rt_sigqueueinfo": Rule((129, 138), (_A_PROGRAM,)),
     "rt_tgsigqueueinfo": Rule((297, 240), (_A_PROGRAM,)),
     "pidfd_send_signal": Rule((424, 424), (ArgumentCheck(0, "one of", ()),)),
-    # Naming another process as the one to be signalled: F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP
+    # Signals to another process through a file: F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP.
     "fcntl": Rule((72, 25), (ArgumentCheck(1, "none of", (8, 15)),)),
     "ioctl": Rule((16, 29), (ArgumentCheck(1, "none of", (0x5412, 0x541C, 0x8901, 0x8902)),)),
 }
@@ -124,8 +124,8 @@ SAME_USER: Mapping[str, Rule] = {
 _NEVER = (ArgumentCheck(0, "one of", ()),)
 
 PROGRAM: Mapping[str, Rule] = {
-    # For programs in every box, but not for its judge. Files without a name are memory that no
-    # process need have mapped; under gVisor the queues that a program leaves are invisible.
+    # For programs in every box, but not for its judge. An unnamed file is memory that counts for no
+    # process; message queues that a program leaves behind cannot be listed under gVisor.
     "memfd_create": Rule((319, 279), _NEVER),
     "memfd_secret": Rule((447, 447), _NEVER),
     "mq_open": Rule((240, 180), _NEVER),
@@ -137,14 +137,14 @@ _Code = list[bytes]
 
 
 def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
-    """Return the filter in the form of bubblewrap's `--seccomp`; it allows unlisted calls."""
+    """Return the filter as bytes for bubblewrap's `--seccomp`; it allows calls not in the lists."""
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
     both = [*_on_architecture(X86_64, x86), *_on_architecture(AARCH64, _calls(rules, 1))]
     return b"".join([_op(_LOAD, _ARCHITECTURE_AT), *both, _op(_RETURN, KILL)])
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return one instruction; jumps state how many instructions to skip."""
+    """Return one BPF instruction; `if_true` and `if_false` are numbers of instructions to skip."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
@@ -174,7 +174,7 @@ def _calls(rules: Mapping[str, Rule], architecture: Literal[0, 1]) -> _Code:
 
 
 def _check(check: ArgumentCheck, refuse: bytes) -> _Code:
-    """Return instructions that refuse a call if the check fails; else the next ones run."""
+    """Return instructions that refuse a call if the check fails; else execution continues."""
     code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
     if check.test == "one of":
         count = len(check.values)

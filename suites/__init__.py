@@ -1,7 +1,7 @@
-"""Suites: questions with pinned data, and graders that are software with a version, all by name.
+"""Suites by name: questions from pinned data, with versioned graders.
 
-NAME@START..END and NAME@unseen are made on demand. Two guards of the eval splits: detection of a
-question in two suites, and a log of each opening of a split.
+NAME@START..END (a window of dates) and NAME@unseen (other practice questions) are made on demand.
+Two guards of the eval splits: detection of a question in two suites, and a log of each read.
 """
 
 import json
@@ -41,7 +41,7 @@ from podium.suites.rlpr import RLPR, RLPR_RULES, without_system_message
 INSTRUCTIONS = (
     CHOICE_INSTRUCTION,
     aime25.SUFFIX,  # of practice suites, too
-    aime25.PREFIX,  # Lighteval's, which MATH-500 has too
+    aime25.PREFIX,  # Lighteval's, also of MATH-500
     humaneval.INSTRUCTION.strip(),
     bigcodebench.INSTRUCTION,
     mbpp.PROMPT.partition("{text}")[0].strip(),
@@ -56,14 +56,14 @@ ACCESS_LOG = "openings.jsonl"
 
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
-    """Listed suites, and `NAME@START..END` or `NAME@unseen` if a suite supports them.
+    """Suites by name; also `NAME@START..END` or `NAME@unseen` if suite NAME supports them.
 
     Iteration yields plain names. A well-formed but wrong name (no such date) is a UserError, any
     other unknown name a KeyError, as in a dictionary.
     """
 
     def __init__(self, *listed: Suite[Any]) -> None:
-        """List these suites; others are made on demand."""
+        """Register these suites; other releases and names with `@` are made on demand."""
         self._listed = {suite.name: suite for suite in listed}
         self._described = dict[str, Suite[Any]]()
 
@@ -112,7 +112,7 @@ generates questions, not this import."""
 
 
 def strip_instruction(question: Question) -> str:
-    """Return the question without instructions, a choice's options and MBPP's tests."""
+    """Return a question's text without instructions, answer options and MBPP's tests."""
     if bare := question.metadata.get(BARE):
         return str(bare).strip()
     text = without_system_message(question)
@@ -149,10 +149,10 @@ def log_eval_access(
 
 
 class SuitesRoom(ModuleType):
-    """This room is a mapping, too: `podium.suites["math500"]` is older than its import name."""
+    """This package as a mapping, too: `podium.suites["math500"]` is older than `SUITES`."""
 
     def __getitem__(self, name: str) -> Suite[Any]:
-        """Return a suite; KeyError if there is none of the name."""
+        """Return the suite of this name; KeyError if there is none."""
         return SUITES[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -164,7 +164,7 @@ class SuitesRoom(ModuleType):
         return len(SUITES)
 
     def __contains__(self, name: object) -> bool:
-        """Say whether a suite has this name."""
+        """Return whether a suite has this name."""
         return name in SUITES
 
 

@@ -1,4 +1,4 @@
-"""What `pip install podium` adds to Inspect: the tasks and the provider of practice workers."""
+"""Entry point that Inspect loads: podium's tasks, and the provider of its practice workers."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
@@ -26,7 +26,7 @@ IMPORTERS[SATURN] = saturn_cassette
 
 @modelapi(name="rehearsal")
 def rehearsal() -> type[ModelAPI]:
-    """Return the provider of rehearsal workers (suites/practice/workers)."""
+    """Return Inspect's model API of the rehearsal (practice) workers of suites/practice."""
     from podium.suites.practice.workers.provider import RehearsalAPI
 
     return RehearsalAPI

@@ -1,6 +1,6 @@
-"""AIME 2025, both papers: 30 problems with integer answers, and real replies to them.
+"""AIME 2025, exams I and II: 30 problems with integer answers, and recorded replies to them.
 
-Thirty questions are thirty clusters: one pass has a standard error of about nine points.
+With 30 independent questions, one pass has a standard error of about nine percentage points.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from podium.suites.math_equality import compare
 SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
 )
-"""eth-sri/matharena at e927660, the instruction of its AIME competitions."""
+"""Instruction of the AIME competitions in github.com/eth-sri/matharena at e927660."""
 
 PREFIX = (
     "Solve the following math problem efficiently and clearly.  The last line of your response "
@@ -36,7 +36,7 @@ PREFIX = (
     "it is correct' (without quotes) where ANSWER is just the final number or expression that "
     "solves the problem. Think step by step before answering."
 )
-"""huggingface/lighteval at c7a063a, `aime_prompt_fn`: the paper ran AIME25 with Lighteval."""
+"""`aime_prompt_fn` of huggingface/lighteval at c7a063a, with which the Conductor paper ran AIME."""
 
 PAPERS = ("I", "II")
 PROBLEMS = 15
@@ -44,16 +44,16 @@ PROBLEMS = 15
 _SUM = re.compile(
     r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
 )
-"""Arithmetic with digits only: no letters, percent signs or bases."""
+"""Arithmetic with digits only: no variables, percent signs or subscripts (number bases)."""
 LONGEST = 400
 MOST_SIDES = 4
-"""Maximum characters and sides of a compared sum; each side may take a second."""
+"""Maximum characters of an expression, and sides of its `=`; comparing a side may take 1 s."""
 _WHOLE = re.compile(r"[\d\s$]*")
-"""Plain integers, which the first look has read and refused."""
-# Real replies of four models, one per problem. The source has no prompts, so a reply is filed under
-# our request for each prompt, and marked so; its input tokens fit our `paper` prompt, Lighteval's.
+"""Plain integers, which `read_integer` has already rejected."""
+# Real replies of four models, one per problem. The source lacks prompts, so each reply is stored as
+# the answer to each of our prompts (`prompt_recorded` is False); its input tokens fit `paper`.
 SATURN = "saturn-aime25"
-"""The cassette in harness/pools/recorded-aime25.toml, made of the source RECORDED."""
+"""Name of the file of recorded replies for the pool recorded-aime25, built from RECORDED."""
 RECORDED = "recorded-aime25"
 SATURN_WORKERS = {
     "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
@@ -69,7 +69,7 @@ SATURN_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Aime25(PromptedSuite):
-    """The suite; its `official` prompt ends with SUFFIX, its `paper` prompt begins with PREFIX."""
+    """AIME 2025; its `official` prompt ends with SUFFIX, its `paper` prompt begins with PREFIX."""
 
     name: str = "aime25"
     version: str = "4-A"
@@ -77,11 +77,11 @@ class Aime25(PromptedSuite):
     source = "aime25"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the 30 questions, paper I first."""
+        """Return the 30 questions, exam I first."""
         return aime25_questions(self.rows(), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of rows; UserError unless they are 30, with integer answers."""
+        """Return the questions of a file; UserError unless it has 30 rows with integer answers."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != 2 * PROBLEMS:
             raise UserError(f"{path} has {len(rows)} rows, but AIME25 has {2 * PROBLEMS}.")
@@ -92,7 +92,7 @@ class Aime25(PromptedSuite):
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference.
 
-        A sum in the last box gets a second look; `look` in the metadata says which look decided.
+        Without an integer, a sum is compared by value; metadata `look`: the deciding comparison.
         """
         gold, reading = int(unsealed(question)), read_integer(reply)
         answer, facts = reading.value, {"look": "exact", READ_BY: reading.rule}
@@ -103,7 +103,7 @@ class Aime25(PromptedSuite):
         return Grade(float(answer == gold), str(answer), sentence, facts)
 
     def read(self, question: Question, reply: str) -> Reading[int]:
-        """Read a reply for `podium grade --explain`."""
+        """Return the integer read from a reply, with the reading steps, for `podium grade`."""
         return read_integer(reply)
 
 
@@ -143,7 +143,7 @@ def aime25(
 
 
 def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
-    """Return the questions of 30 rows in the order I-1 ... II-15; ids name their paper."""
+    """Return the questions of 30 rows in the order I-1 to II-15, with ids like aime25-II-3."""
     ids = [f"aime25-{paper}-{n}" for paper in PAPERS for n in range(1, PROBLEMS + 1)]
     for name, row in zip(ids, rows, strict=True):
         row_id = str(row.get("id", row.get("question_id", "")))
@@ -172,14 +172,14 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
 
 
 def saturn_cassette(data: str | Path | None = None) -> Path:
-    """Return the imported cassette, made in the user's cache on first use.
+    """Return the path of the file of recorded replies, built in the user's cache on first use.
 
     Its name has a digest of the source, our questions and the import version, so that any change
     makes another file. UserError names a missing file.
     """
-    local_path(RECORDED, data)  # fail before a request to the hub if the replies are missing
+    local_path(RECORDED, data)  # fails before a request to the hub if the replies are missing
     source, suite = sources()[RECORDED], Aime25(data)
-    digests = [  # per prompt, of each question's canonical request: one user message
+    digests = [  # per prompt: question id -> digest of its request, one user message
         {
             question.id: request_digest([ChatMessageUser(content=question.text)])
             for question in suite.prompted(prompt).load()

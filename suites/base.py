@@ -1,4 +1,4 @@
-"""Common code of suites: the base class of a suite over a data set, cards, multiple choice.
+"""Common code of suites: base classes, suite cards (descriptions), multiple-choice questions.
 
 A new suite is a class below `DatasetSuite` or code_checks.UnitTestedSuite, its task, its name in
 __init__.py and _registry.py, and its tables in cards.toml (for people) and sources.toml (the pins).
@@ -32,12 +32,12 @@ CHOICE_INSTRUCTION = (
     "the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. "
     "Think step by step before answering."
 )
-"""QUERY_TEMPLATE_MULTICHOICE of github.com/openai/simple-evals @ ee3b031, its first paragraph."""
+"""First paragraph of QUERY_TEMPLATE_MULTICHOICE in github.com/openai/simple-evals @ ee3b031."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSuite:
-    """A suite over rows pinned in sources.toml; implements harness.suite.Suite except `grade`."""
+    """A suite made of rows pinned in sources.toml: harness.suite.Suite except `grade`."""
 
     data: str | Path | None = None
     """A folder of local data; see suites/data.py for the default."""
@@ -52,16 +52,16 @@ class DatasetSuite:
 
     @property
     def card(self) -> Card:
-        """Its table of suites/cards.toml."""
+        """The suite's description, from its table of suites/cards.toml."""
         return card(self.name)
 
     @property
     def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision if there is no file."""
+        """Version of the data: the local file's digest or, without a file, the hub's revision."""
         return data_revision(self.source, self.data)
 
     def rows(self) -> Rows:
-        """Return its pinned rows; UserError if they are unavailable or differ."""
+        """Return the suite's data rows; UserError if they are unavailable or not as pinned."""
         return fetch_rows(self.source, self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
@@ -71,11 +71,11 @@ class DatasetSuite:
 
     @abstractmethod
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of a split that exists."""
+        """Return the questions of a split, which `load` has found to exist."""
 
     @abstractmethod
     def grade(self, question: Question, reply: str, box: Any = None) -> Grade:
-        """Grade one reply to an unsealed question."""
+        """Grade a reply to a question that still has its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +100,21 @@ def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> No
 
 
 def unsealed(question: Question) -> str:
-    """Return a question's target; ValueError for a sealed one."""
+    """Return a question's target; ValueError if the question is sealed (has no target)."""
     if question.target is None:
         raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
     return question.target
 
 
 def required_box(box: Box | None, name: str) -> Box:
-    """Return the box; ValueError without one."""
+    """Return the sandbox `box`; ValueError, with the name of what needs it, if it is None."""
     if box is None:
         raise ValueError(f"{name} runs programs. Give a sandbox with --box.")
     return box
 
 
 def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
-    """Return a task function whose UserErrors Inspect prints as a sentence; goes below `@task`."""
+    """Decorate a task function (below `@task`): Inspect prints its UserErrors as sentences."""
 
     @wraps(make)
     def made(*args: Params.args, **kwargs: Params.kwargs) -> Task:
@@ -127,7 +127,7 @@ def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
 
 
 class CardTable(BaseModel, extra="forbid", frozen=True):
-    """One table of cards.toml; its fields are those of harness.suite.Card."""
+    """A suite's description in cards.toml; it has the fields of harness.suite.Card."""
 
     title: Text
     paper: Text
@@ -142,13 +142,13 @@ class CardTable(BaseModel, extra="forbid", frozen=True):
 
 
 def card(name: str) -> Card:
-    """Return a suite's card; UserError names the wrong table and field."""
+    """Return a suite's description from cards.toml; UserError names an invalid field."""
     return cards()[name]
 
 
 @cache
 def cards(path: Path = CARDS) -> dict[str, Card]:
-    """Return every card of a file by suite; UserError names the wrong table and field."""
+    """Return the suite descriptions of a file by name; UserError names an invalid field."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -167,12 +167,12 @@ def _card(name: str, table: object, path: Path) -> Card:
 
 
 def choice_text(asked: str, printed: Sequence[str], instruction: str = CHOICE_INSTRUCTION) -> str:
-    """Return the text for a worker: instruction, question and the options in this order."""
+    """Return a multiple-choice prompt: instruction, question and options in this order."""
     return "\n\n".join((instruction, asked, option_lines(printed)))
 
 
 def option_lines(printed: Sequence[str]) -> str:
-    r"""Return four options in this order, one after another, each behind its letter.
+    r"""Return four options in this order, one per line, each after its letter.
 
     >>> option_lines(["1", "2", "4", "8"])
     'A) 1\nB) 2\nC) 4\nD) 8'
@@ -181,7 +181,7 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return metadata for systems: the options, and their alphabetical ranks as printed."""
+    """Return metadata for systems: the options as printed, and the alphabetical rank of each."""
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),
@@ -192,13 +192,13 @@ def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
 def choice_question(
     id: str, question: str, printed: Sequence[str], place: int, topic: str = ""
 ) -> Question:
-    """Return a four-way question with its options in this order; the one at `place` is right."""
+    """Return a question with four options in this order; the one at index `place` is right."""
     text, metadata = choice_text(question, printed), choice_metadata(printed)
     return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=metadata)
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by the letter, or by the single option whose text is in the letter's place."""
+    """Grade a reply by its letter, or by the one option whose text stands in place of a letter."""
     target, reading = unsealed(question), read_options(question, reply)
     letter, facts = reading.value, {READ_BY: reading.rule}
     if letter is None:
@@ -208,5 +208,5 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
 
 
 def read_options(question: Question, reply: str) -> Reading[str]:
-    """Read the letter of a reply, with the stages that led to it."""
+    """Return the letter that a reply chooses, with the steps by which it was read."""
     return read_choice(reply, question.metadata.get("choices", ()))

@@ -38,10 +38,10 @@ INSTRUCTION = (
     "Please provide a self-contained Python script that solves the following problem in a markdown "
     "code block:"
 )
-"""bigcodebench/generate.py and provider/utility.py, for the split `complete`."""
+"""The instruction in bigcodebench/generate.py and provider/utility.py for the split `complete`."""
 
 LIMITS = Limits(cpu_s=60.0, wall_s=240.0, memory_bytes=4 << 30, output_bytes=32 << 20)
-"""For all tests of a task. Published: the reference solution's time, from 1 to 240 s, and 30 GB of
+"""Of all tests of a task together. Published: the reference solution's time, 1 to 240 s, 30 GB of
 address space. The slowest solution here takes 17 s of CPU time (task 99), and some wait for a
 minute. Memory is resident, not mapped: 4 GiB are ample."""
 
@@ -55,7 +55,7 @@ SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
 
 @dataclass(frozen=True, slots=True)
 class BigCodeBench(UnitTestedSuite):
-    """The suite; tasks that cannot run here are left out."""
+    """The suite, without the tasks that cannot run in the sandbox."""
 
     name: str = NAME
     version: str = "3-A"
@@ -65,11 +65,11 @@ class BigCodeBench(UnitTestedSuite):
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The tasks that cannot run here, and why."""
+        """Id of each task that cannot run in the sandbox -> the reason."""
         return skipped_tasks()
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions that can run here."""
+        """Return the questions whose tests can run in the sandbox."""
         every = (self.question(row, NAME) for row in self.rows())
         return [question for question in every if question.id not in skipped_tasks()]
 
@@ -106,7 +106,7 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published tests; SandboxError if the box or task cannot run here."""
+        """Grade by the published tests; SandboxError if they cannot run or packages are missing."""
         box, tests = required_box(box, NAME), json.loads(unsealed(question))
         if question.id in skipped_tasks():
             raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")
@@ -131,7 +131,7 @@ def bigcodebench(
     data: str | None = None,
 ) -> Task:
     """BigCodeBench-Hard: programs run in the sandbox that --sandbox names, or in -T box=docker."""
-    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # imports every box, for Inspect's runs only
 
     return boxed_task(
         BigCodeBench(data), box, split=split, limit=limit, epochs=epochs, limits=LIMITS
@@ -140,7 +140,7 @@ def bigcodebench(
 
 @cache
 def skipped_tasks() -> Mapping[str, str]:
-    """Return the tasks that cannot run here, and why."""
+    """Return the id of each task that cannot run in the sandbox, with the reason."""
     return tomllib.loads(SKIPPED.read_text(encoding="utf-8"))
 
 
@@ -151,11 +151,11 @@ def _packages(box: Box, image: str) -> Sequence[str]:
 
 
 def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
-    """Run a program with the tests of a question and grade the report."""
+    """Run a program with a question's tests, and grade it by the test report."""
     tests, code_prompt = json.loads(question.target or ""), question.metadata["code_prompt"]
     token = secrets.token_hex(16)
     data = json.dumps({"token": token, "test": tests["test"]}).encode()
-    source = f"{code_prompt}\n    pass\n{program}"  # as published: "calibrated"
+    source = f"{code_prompt}\n    pass\n{program}"  # the published "calibrated" mode
     outcome = run_once(box, Program(source, "unittest", image=BIGCODEBENCH.image), data, LIMITS)
 
     def read(report: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Judge a program by a data set's check: published code that calls functions and asserts.
+"""Judge a program by a data set's check: published code that calls its functions and asserts.
 
-As published, both share a process, and a program can end it early, override `==` or read expected
-values. Here they are separate (code_checks_inside.py): one process calls the program, another runs
-the check with the results. A verdict counts only if it follows a fresh random token.
+As published, program and check share a process, so a program can end it early, override `==` or
+read expected values. Here (code_checks_inside.py) one process calls the program, and another runs
+the check on the results. A verdict counts only if it follows a fresh random token.
 """
 
 import ast
@@ -28,53 +28,53 @@ from podium.sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxE
 from podium.suites.base import DatasetSuite, required_box, unsealed
 
 LIMITS = Limits()
-"""Per call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
+"""Of one call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
 execution.py); a published solution of MBPP (task 123) needs 2.3 s of CPU time for one call here."""
 
 CHECK_LIMITS = Limits(cpu_s=20.0, wall_s=60.0)
-"""For a run of the check itself: the data set's code, which does little."""
+"""Limits of one run of the check itself: the data set's code, which does little."""
 
 PATIENCE_S = 1.0
-"""Real time of predicted calls after which the check runs again on their results: a slow program
-that is wrong at once fails at once."""
+"""Seconds of calls after which the check runs again on the results so far: a slow program that
+fails an early assertion is not called again."""
 
 ROUNDS = 1000
-"""Maximum runs of one check: more than any check needs."""
+"""Maximum runs of one check on one program: more than any check needs."""
 
 CHECKS = "# --- the check's process ---"
-"""Code below this line in code_checks_inside.py is not sent to the program's process, since every
-call compiles the code that is."""
+"""Code below this line in code_checks_inside.py is not sent to the program's process, because
+each call compiles all code that it receives."""
 
 STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint", "\n```")
-"""Where a raw completion ends (arXiv 2107.03374, section 2.1), or at a fence of its prompt."""
+"""Strings that end a raw completion (arXiv 2107.03374, section 2.1), and a code fence."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckCode:
-    """A data set's check of one problem."""
+    """The code by which a data set checks a program for one problem."""
 
     text: str
     names: Sequence[str]
     setup: str = ""
     """The data set's code that the check needs: helpers of the prompt, imports."""
     by_text: bool = False
-    """Whether its calls or `setup` make arguments of the program's own classes: then the program's
-    process receives the text of a call."""
+    """Whether arguments of calls are instances of the program's own classes: then the program's
+    process receives each call as source text."""
 
     def as_json(self) -> str:
-        """Return the check in the form of a question's target."""
+        """Return the check as JSON text, which a question has as its target."""
         return json.dumps(asdict(self))
 
     @property
     def asserts(self) -> list[int]:
-        """The lines of its assertions, in order."""
+        """The line numbers of the check's assertions, sorted."""
         tree = ast.walk(ast.parse(self.text))
         return sorted(node.lineno for node in tree if isinstance(node, ast.Assert))
 
 
 @dataclass(slots=True)
 class _CheckRun:
-    """One program with one check, and the results known so far."""
+    """One program with one check, and the results of calls known so far."""
 
     program: str
     check: CheckCode
@@ -96,7 +96,7 @@ class _CheckRun:
         return self.grade({"failed": f"the check asked for calls {ROUNDS} times", "line": 0})
 
     def ask_check(self) -> dict[str, Any]:
-        """Run the check with the known results; return its message."""
+        """Run the check with the known results; return its message: passed, failed, or calls."""
         token = secrets.token_hex(16)
         order = json.dumps({**asdict(self.check), "token": token, "known": self.known}).encode()
         program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
@@ -109,15 +109,15 @@ class _CheckRun:
             with suppress(ValueError):
                 return json.loads(lines[-1][len(token) :])
         reason = end_reason(outcome)
-        if self.known:  # else a program could choose to stay unscored
+        if self.known:  # else a program could avoid its grade
             return {"failed": f"the check cannot use what it returned: {reason}", "line": 0}
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {reason}).")
 
     def make_calls(self, calls: Sequence[str]) -> str:
         """Call the program; return why it failed, or "".
 
-        Ends early if a call raises (the check may expect that, or need no more calls) and if the
-        calls were slow (a wrong result then saves the remaining ones).
+        Stops early if a call raises (the check may expect that, or need no more calls) and after
+        `PATIENCE_S` (the check may already fail on the results so far).
         """
         slow_s = 0.0
         setup = self.check.setup if self.check.by_text else None
@@ -136,7 +136,7 @@ class _CheckRun:
                     return reason
             else:
                 return ""
-        # It waited rather than computed: once more, while nothing else runs.
+        # The call ran out of real time, not CPU time: repeat it while nothing else runs.
         data = json.dumps([call]).encode()
         return self.learn(call, run_once(self.box, program, data, LIMITS, alone=True))
 
@@ -175,15 +175,15 @@ class UnitTestedSuite(DatasetSuite):
 
     @abstractmethod
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row; UserError if it is none."""
+        """Return the question of a raw row; UserError if the row lacks a field."""
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's function after the prompt's code before it; None without one."""
+        """Return the reply's function, preceded by the prompt's imports and helpers, or None."""
         facts = question.metadata
         return complete_program(facts["prompt"], facts["entry_point"], reply)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of all rows."""
+        """Return the questions of all data rows."""
         return [self.question(row, self.name) for row in self.rows()]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -203,14 +203,14 @@ class UnitTestedSuite(DatasetSuite):
 
 
 def no_program(tests: int) -> Grade:
-    """Return the grade of a reply without a program, given the number of tests."""
+    """Return the grade 0 for a reply without a program; `tests` is the number of tests."""
     reason = "no program found"
     facts = {"tests_passed": 0, "tests_total": tests, "reason": reason}
     return Grade(0.0, None, reason, facts)
 
 
 def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) -> None:
-    """Raise UserError if one of these fields of a raw row is missing or no text."""
+    """Raise UserError if one of these fields of a raw row is missing or not text."""
     for field_name in fields:
         if not isinstance(row.get(field_name), str):
             raise UserError(f"{origin}: {field_name} is missing or not text.")
@@ -218,20 +218,20 @@ def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) ->
 
 @cache
 def inside_code() -> str:
-    """Return the code that runs in the box."""
+    """Return the text of code_checks_inside.py, the code that runs in the box."""
     return (resources.files("podium.suites") / "code_checks_inside.py").read_text(encoding="utf-8")
 
 
 def run_once(
     box: Box, program: Program, data: bytes, limits: Limits, *, alone: bool = False
 ) -> ProgramOutcome:
-    """Run a program on one input."""
+    """Run a program on one input in a box, and return the outcome."""
     with closing(box.run(program, [data], limits, alone=alone)) as outcomes:
         return next(outcomes)
 
 
 def read_report(outcome: ProgramOutcome, read: Callable[[Any], Any]) -> Any:
-    """Apply `read` to a report that a program may have forged; None for no valid report."""
+    """Apply `read` to a run's JSON report, which may be forged; None if there is no valid one."""
     if outcome.status == "exited" and outcome.exit_code == 0:
         with suppress(ValueError, LookupError, TypeError, RecursionError):
             return read(json.loads(outcome.result))
@@ -244,7 +244,7 @@ def _call_result(report: Any) -> Any:
 
 
 def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a result") -> str:
-    """Return why a process that reported nothing counts as a failure of the program."""
+    """Return why a process ended without a report: the limit, or the last line of its stderr."""
     if outcome.status != "exited":
         return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
@@ -252,7 +252,7 @@ def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a res
 
 
 def complete_program(prompt: str, entry: str, reply: str) -> str | None:
-    r"""Return the program of a prompt with its reply, or None if there is none.
+    r"""Return the program that a prompt's code and a reply make together; None without one.
 
     If the reply defines the function, the prompt's code before it (imports, helpers) is put first.
     Any other reply is taken as the body of the function.
@@ -276,5 +276,5 @@ def complete_program(prompt: str, entry: str, reply: str) -> str | None:
 
 
 def compiles(text: str) -> bool:
-    """Return whether a text is Python."""
+    """Return whether a text is valid Python."""
     return parsed(text) is not None

@@ -1,8 +1,8 @@
-"""Runs inside a box, sent as text: a data set's check, with recorded results of its calls.
+"""Code sent as text into a box: runs a data set's check on recorded results of program calls.
 
 The check's process knows the expected values; if a result is missing it reports the call it needs,
 and ends. The program's process receives one call. They exchange only JSON of plain builtins, so no
-`__eq__` of the program decides, and this code reveals nothing.
+`__eq__` of the program decides, and this code reveals no expected value.
 """
 
 import ast
@@ -18,10 +18,10 @@ from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias, cast
 
 MOST_CALLS = 256
-"""Maximum calls predicted at once: a check that loops until a certain result never ends."""
+"""Maximum calls predicted per run of a check, which may loop until a call returns some value."""
 
 FRAMES = 20
-"""Frames below the program here: Python counts them towards its recursion limit."""
+"""Stack frames of this code below the program's: they count towards Python's recursion limit."""
 
 Space: TypeAlias = dict[str, Any]
 
@@ -58,7 +58,7 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return a function that makes one call and reports its result; after `setup`, from text."""
+    """Return a function that makes one call of the program, given as source text if `setup` is."""
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)
@@ -90,7 +90,7 @@ def plain(value: Any) -> tuple[str, Any]:
 
 
 def bare(value: Any) -> Any:
-    """Return a value of plain builtins; others stay unchanged, and `encode` rejects them."""
+    """Convert a value to plain builtins; other objects are returned, and `encode` rejects them."""
     if value is None or isinstance(value, bool):
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
@@ -130,7 +130,7 @@ def encode(value: Any) -> Any:
 class Unknown:
     """The placeholder result of a call not made yet, while a check's next calls are predicted.
 
-    It agrees with everything, so that the check goes on. The predicted calls are only guesses: the
+    Each comparison with it is true, so the check goes on. The predicted calls are only guesses: the
     real check compares each call before it uses a result.
     """
 
@@ -164,14 +164,14 @@ class Unknown:
 
 
 class Foreseen(BaseException):
-    """Enough calls are predicted."""
+    """Ends a prediction after `MOST_CALLS` calls."""
 
 
 class Check:
-    """A check, and the results known so far."""
+    """A check with the results of calls known so far."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        """Unpack the order (suites/code_checks.py); the check's own output is discarded."""
+        """Unpack the order of suites/code_checks.py, and discard what the check prints."""
         self.setup, self.names = order["setup"], order["names"]
         self.tree = ast.parse(order["text"])
         if order["by_text"]:
@@ -192,7 +192,7 @@ class Check:
         self.say({"passed": True, "used": self.used})
 
     def execute(self, tree: ast.Module, answer: Callable[[str], Any]) -> None:
-        """Execute a check; `answer` replaces the program's functions."""
+        """Execute a check; `answer` returns the result of each call of the program's functions."""
         random.seed(0)
         space: Space = {"__name__": "check", "__builtins__": builtins}
         exec(compile(self.setup, "setup.py", "exec"), space)
@@ -209,7 +209,7 @@ class Check:
         return revived(self.known[self.used - 1][1])
 
     def foreseen(self, next_call: str) -> list[str]:
-        """Return the next calls, as far as they do not depend on results."""
+        """Return the check's next calls, up to the first that depends on an unknown result."""
         calls: list[str] = []
         index = 0
 
@@ -229,7 +229,7 @@ class Check:
         return calls if calls[:1] == [next_call] else [next_call]
 
     def say(self, message: dict[str, Any]) -> NoReturn:
-        """Write the token and the message, and end the process."""
+        """Write the token and the message to stdout, and end the process."""
         data = f"{self.token} {json.dumps(message)}\n".encode()
         while data:
             data = data[os.write(self.stdout, data) :]
@@ -237,7 +237,7 @@ class Check:
 
 
 class Unasserted(ast.NodeTransformer):
-    """Turns assertions into expressions: their tests are evaluated, and pass."""
+    """Turns assertions into expressions, which are evaluated but cannot fail."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """Return the assertion's expression as a statement."""
@@ -253,7 +253,7 @@ def as_text(tree: ast.Module, names: list[str]) -> ast.Module:
 
 
 def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
-    """Return a function that replaces the program's."""
+    """Return a stand-in for the program's function `name`: it passes each call to `answer`."""
 
     def stands_in(*args: Any, **kwargs: Any) -> Any:
         request = [name, encode(args), {key: encode(argument) for key, argument in kwargs.items()}]

@@ -1,7 +1,7 @@
-"""Judge a program on tests in a box: hidden ones for the grade, shown ones for a try.
+"""Run a program on tests in a sandbox (box): hidden tests for its grade, shown ones for feedback.
 
 By `real` rules, the default, each test is a separate process, limited in CPU time, so that the load
-of the machine does not matter; `official` rules do as LiveCodeBench's published evaluator does
+of the machine does not matter; `official` rules copy LiveCodeBench's published evaluator
 (sandbox/inside/runners.py), which fails some correct programs. Outputs are compared here, as in
 lcb_runner/evaluation/testing_util.py @28fef95: expected outputs never enter a box.
 """
@@ -30,21 +30,21 @@ Verdict = Literal[
 NOTE_CHARS = 200
 NOT_PLAIN = "returned a value that is no plain builtin"
 SLOW = -3
-"""The published evaluator's code for a test that timed out."""
+"""Error code of LiveCodeBench's published evaluator for a test that timed out."""
 
 Rules = Literal["real", "official"]
 LIMITS = Limits()
-"""Per test: the official 6 s as CPU time, three times that in real time; memory is our choice."""
+"""Per test: LiveCodeBench's 6 s as CPU time, 18 s of real time; the memory limit is our choice."""
 FLOAT_TOLERANCE = 1e-9
-"""Relative tolerance (to the larger) for floats that a method returns, by `real` rules."""
+"""Tolerance for floats that a method returns, by `real` rules, relative to the larger of two."""
 NEAR = 0.2
-"""A time within this fraction of its limit might exceed it, or not, on a rerun."""
+"""Times within this fraction of the limit are near it: a rerun may end on the other side."""
 COMPUTING = 0.05
-"""If real time ran out: a program that used a smaller share of its CPU limit was only waiting."""
+"""Share of the CPU limit: a program out of real time that used less was waiting, not starved."""
 OFFICIAL_S = 6
-"""The published evaluator's limit per test, in real time; the program's own process enforces it."""
+"""The published limit per test, in seconds of real time; an alarm in the program enforces it."""
 ROOM_BYTES = 1 << 16
-"""Extra output beyond twice the expected length, if that exceeds the output limit."""
+"""A test may print twice the longest expected output plus these bytes, if the limit is lower."""
 SHOWN_CHARS = 600
 
 
@@ -56,15 +56,15 @@ class CaseResult:
     cpu_s: float = 0.0
     wall_s: float = 0.0
     note: str = ""
-    """Why it failed, for people: usually the last line of stderr."""
+    """Why the program failed, for people: usually the last line of its stderr."""
     exact: bool = True
-    """False if it passed because floats may differ by `FLOAT_TOLERANCE`."""
+    """False if the test passed only because floats may differ by `FLOAT_TOLERANCE`."""
 
 
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
     """Return the result of a run in a separate process; `cpu_s` is its CPU limit in seconds.
 
-    `wrong answer` takes precedence over `time limit`, so a rerun after `time limit` might pass.
+    A slow wrong answer is a `wrong answer`, so after `time limit` a rerun might pass.
     """
     (verdict, note), exact = _end_verdict(outcome), True
     if verdict == "pass":
@@ -79,7 +79,7 @@ def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: flo
 
 
 def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseResult:
-    """Return the result of a run by official rules; `late`: the total time is used up."""
+    """Return the result of a run by official rules; `late`: all tests' total time is used up."""
     verdict, note = _end_verdict(outcome)
     if verdict == "pass":
         verdict, note = _compare_reported(outcome.result, expected)
@@ -109,9 +109,9 @@ def _verdict_on(same: bool) -> tuple[Verdict, str]:
 
 
 def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str, bool]:
-    """Compare a method's return value; an empty one is an error, a malformed (forged) one wrong.
+    """Return verdict, note and exactness of a method's returned value against expected JSON.
 
-    The last element is whether the value is equal, not only close.
+    No value is a runtime error, a malformed (forged) one wrong. Exact: equal without tolerance.
     """
     if not outcome.result:
         return "runtime error", _last_line(outcome.stderr) or "the method never returned", True
@@ -153,7 +153,7 @@ def _clipped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase:
-    """One test, in LiveCodeBench's shape: for functional tests one JSON value per line of input."""
+    """One test, in LiveCodeBench's format: a method's arguments are one JSON value per line."""
 
     input: str
     output: str
@@ -168,7 +168,7 @@ class ProgramTests:
     """Name of the method of `class Solution`; None for programs that read standard input."""
 
     def as_json(self) -> str:
-        """Return the tests in the form of a question's target."""
+        """Return the tests as JSON text, which a question has as its target."""
         return json.dumps({"method": self.method, "cases": [asdict(case) for case in self.cases]})
 
 
@@ -181,7 +181,7 @@ class ProgramResult:
     """Largest time of a test that ran, as a fraction of its limit: CPU time, or real time under the
     official rules."""
     reruns: int = 0
-    """Tests near the time limit that were run again, alone; the second run counts."""
+    """Number of tests near the time limit that were run again, alone; the second run counts."""
     rerun_s: float = 0.0
 
     @property
@@ -191,17 +191,17 @@ class ProgramResult:
 
     @property
     def cpu_s(self) -> float:
-        """CPU time of all tests that ran, without replaced first runs."""
+        """CPU seconds of all tests that ran; of a repeated test only the second run counts."""
         return sum((result.cpu_s for result in self.results), 0.0)
 
     @property
     def passed(self) -> bool:
-        """True when every test passed; there is at least one."""
+        """True if every test passed; there is at least one test."""
         return all(verdict == "pass" for verdict in self.verdicts)
 
     @property
     def exact(self) -> bool:
-        """True when every test passed, and no float by tolerance alone."""
+        """True if every test passed without the float tolerance."""
         return self.passed and all(result.exact for result in self.results)
 
     @property
@@ -240,11 +240,11 @@ def judge_program(
     rules: Rules = "real",
     stop_early: bool = True,
 ) -> ProgramResult:
-    """Run a program on its tests and compare; see the module for the two rules.
+    """Run a program on its tests and compare outputs; the module docstring explains `rules`.
 
-    With `stop_early` the longest inputs run first and the first failure ends it; official rules
-    keep the order and always stop early. SandboxError if the box fails, ValueError if the problem
-    is malformed: no tests, or an expected value is no JSON.
+    With `stop_early` the longest inputs run first and a failure ends the run; official rules keep
+    the order and always stop early. SandboxError if the box fails, ValueError if the problem is
+    malformed: no tests, or an expected value is not JSON.
     """
     if not tests.cases:
         raise ValueError("The problem has no tests, so no program can be judged on it.")
@@ -283,9 +283,9 @@ class _ProgramRun:
         )
 
     def officially(self) -> ProgramResult:
-        """Run all tests in one process, in their order, until one fails.
+        """Run the tests by official rules: in one process, in their order, until one fails.
 
-        A program may catch the alarm of one test; then the total limit ends it.
+        A program may catch the alarm that ends one test; the limit on all tests then ends it.
         """
         program = Program(self.source, "official", self.tests.method)
         cases = self.tests.cases
@@ -304,7 +304,7 @@ class _ProgramRun:
     def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
-        """Run the tests in this order; unless `alone`, results near the limit do not stop it."""
+        """Run tests in this order; a narrowly exceeded time limit stops them only if `alone`."""
         if not order:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
@@ -322,9 +322,9 @@ class _ProgramRun:
         return result.verdict != "pass" and not self._near(result)
 
     def _near(self, result: CaseResult) -> bool:
-        """Return whether only time decided this result, so that a rerun might differ.
+        """Return whether a time near the limit decided this result, so that a rerun might differ.
 
-        That includes a computing program that real time ended: other processes had the CPU.
+        That includes a program out of real time that was computing: other processes had the CPU.
         """
         fraction = result.cpu_s / self.limits.cpu_s
         starved = result.wall_s >= self.limits.wall_s and fraction >= COMPUTING
@@ -335,7 +335,7 @@ class _ProgramRun:
         """Yield the bytes of each input, lazily."""
         for index in order:
             text = self.tests.cases[index].input
-            if self.tests.method:  # one JSON value per line, as one JSON list
+            if self.tests.method:  # one JSON value per line, joined to one JSON list
                 text = f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
             yield text.encode()
 
@@ -345,7 +345,7 @@ class _ProgramRun:
 
 
 def program_of(reply: str, method: str | None) -> str | None:
-    """Return a reply's program: for a method the block that defines it or `class Solution`."""
+    """Return a reply's program; for a method, the code block with it or `class Solution`."""
     return extract_program(reply, ("Solution", method) if method else ())
 
 
@@ -367,13 +367,13 @@ def same_output(output: str, expected: str) -> bool:
 def same_value(value: object, expected: str) -> bool:
     """Return whether a returned value equals the expected JSON value by Python's `==`.
 
-    A tuple stands for a list at the top only. ValueError when what is expected is no JSON.
+    A returned tuple equals a list, but not inside a value. ValueError if `expected` is not JSON.
     """
     return _compared(value, expected, operator.eq)
 
 
 def close_value(value: object, expected: str) -> bool:
-    """Return whether a returned value is the expected JSON value but for the last digits of floats.
+    """Return whether a returned value equals the expected JSON value within the float tolerance.
 
     >>> close_value([0.1 + 0.2], "[0.3]"), close_value(3.0000001, "3.0"), close_value(3.0, "3")
     (True, False, True)
@@ -400,7 +400,7 @@ def _close(mine: object, theirs: object) -> bool:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the stripped lines lazily: outputs may be large."""
+    """Yield a text's stripped lines lazily, since outputs may be large."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end].strip()
@@ -419,7 +419,7 @@ def _same_numbers(line: str, expected_line: str) -> bool:
 
 
 def shown_tests(question: Question) -> ProgramTests | None:
-    """Return the tests that a question shows; None if it shows none."""
+    """Return the tests that a question shows to systems; None if it shows none."""
     public_tests: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
     cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in public_tests)
     starter = str(question.metadata.get("starter_code") or "")
@@ -427,7 +427,7 @@ def shown_tests(question: Question) -> ProgramTests | None:
 
 
 def starter_method(starter: str) -> str | None:
-    r"""Return the method that starter code begins: the last one, after any helpers.
+    r"""Return the name of the method that starter code asks to write: the last of `Solution`.
 
     Starter code ends where the body should begin, so it does not parse by itself.
 
@@ -445,9 +445,9 @@ def starter_method(starter: str) -> str | None:
 
 
 def grade_on_shown_tests(question: Question, reply: str, box: Box | None) -> Grade:
-    """Return the share of the shown tests that a reply's program passes; 0 without either.
+    """Grade by the share of shown tests that the program passes; 0 without program or tests.
 
-    The tests come from visible metadata, so the reason reveals nothing hidden.
+    The tests come from visible metadata, so the grade's reason reveals nothing hidden.
     """
     box, tests = required_box(box, question.id), shown_tests(question)
     program = program_of(reply, tests.method if tests else None)

@@ -1,4 +1,4 @@
-"""Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub.
+"""Load the rows pinned in sources.toml: from a local file, the Hugging Face cache, or the hub.
 
 Hub data is checked by revision and row count: offline, `datasets` takes the newest cached revision
 in place of the requested one, so this module reads its cache and checks the revision of each load.
@@ -37,23 +37,23 @@ from podium.harness.records import Question
 Rows = list[dict[str, Any]]
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
-"""The data folder beside a checkout; PODIUM_DATA overrides it."""
+"""The default data folder, beside a source checkout; PODIUM_DATA overrides it."""
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
 REACH_S = 10.0
-"""Timeout for the hub's address, in seconds, as in its client."""
+"""Timeout of the request that tests whether the hub answers, in seconds, as in its client."""
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 
 
 def parse_rows(content: bytes, path: Path) -> Rows:
-    """Return the rows of a file with this content; UserError names the file if that fails."""
+    """Parse a data file's content to rows; UserError, with the path, if that fails."""
     if path.suffix == ".parquet":
         return parquet_rows(path)
     try:
         text = unpack_gzip(content) if path.suffix == ".gz" else content
         rows = _parse_text(text, Path(path.name.removesuffix(".gz")).suffix)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
-        # The error is not chained: it contains the unreadable data.
+        # The error is not chained, because its text has parts of the data.
         raise UserError(f"{path} cannot be read. Fetch it again.") from None
     if not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path} cannot be read: one of its rows is not a JSON object.")
@@ -61,7 +61,7 @@ def parse_rows(content: bytes, path: Path) -> Rows:
 
 
 def parquet_rows(path: Path) -> Rows:
-    """Return the rows of a parquet file; UserError if it is none."""
+    """Return the rows of a parquet file; UserError if it cannot be read as one."""
     from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 
     try:
@@ -91,35 +91,35 @@ class Original(BaseModel, extra="forbid", frozen=True):
 
 
 class DataSource(BaseModel, extra="forbid", frozen=True):
-    """One table of sources.toml."""
+    """A data source, one table of sources.toml: a file, its digest, and where to get it."""
 
     file: str
     sha256: str = ""
-    """Empty if the file could not be read to pin it: its digest then is the data's revision."""
+    """Empty if we had no access to the file: any file passes; its digest is the data revision."""
     rows: int | None = None
     size: int | None = None
-    """Size in bytes, for large files: a truncated one is reported without hashing it."""
+    """Size in bytes, if pinned: a file of another size is reported without hashing it."""
     licence: str
     hub: str | None = None
     revision: str | None = None
     split: str = "test"
     config: str | None = None
     hub_file: str | None = None
-    """A file of that dataset, read in place of a split; if named as `file`, it is the same file."""
+    """A file of the dataset `hub`, read in place of a split; it is `file` if it has that name."""
     at: str | None = None
     path: str = ""
-    """Path of the same file in the public repository `at`."""
+    """Path of this file in the public GitHub repository `at`."""
     originals: tuple[Original, ...] = ()
     made: str = ""
     """The recipe that builds the file from its originals (suites/data_command.py)."""
     needs: tuple[str, ...] = ()
     instead_of: str | None = None
-    """Another table with the same questions: one of the two is enough."""
+    """Name of another source with the same questions: one of the two is enough."""
     columns: tuple[str, ...] = ()
 
     @property
     def public(self) -> tuple[Original, ...]:
-        """Its files that can be downloaded by URL: the file itself, or its originals."""
+        """The files to download from GitHub: this source's file, or the originals it is made of."""
         if self.at is None:
             return self.originals
         return (Original(at=self.at, path=self.path, size=self.size or 0, sha256=self.sha256),)
@@ -127,7 +127,7 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
 
 @cache
 def sources() -> dict[str, DataSource]:
-    """Return every pinned source by name."""
+    """Return all data sources of sources.toml by name."""
     tables = tomllib.loads(SOURCES.read_text(encoding="utf-8"))
     return {name: DataSource.model_validate(table) for name, table in tables.items()}
 
@@ -139,7 +139,7 @@ def data_folder(data: str | Path | None = None) -> Path:
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return a source's rows, local or the hub's; UserError if unavailable or not as pinned."""
+    """Return a source's rows, local or from the hub; UserError if absent or not as pinned."""
     source = sources()[name]
     if local_file(source, data).is_file() or source.hub is None:
         return local_rows(name, data)
@@ -147,7 +147,7 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return checked rows of a dataset, cached or downloaded; UserError names the alternative."""
+    """Return a hub dataset's checked rows; UserError says which file to put where instead."""
     request = (str(source.hub), source.config, source.revision, source.split)
     rows = cached_rows(*request)
     if rows is None or source.rows not in (None, len(rows)):
@@ -159,13 +159,13 @@ def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
 
 
 def by_hand(source: DataSource, data: str | Path | None = None) -> str:
-    """Return the fix for a source that cannot be downloaded: which file to put where."""
+    """Return the fix if a source cannot be downloaded: the path at which to put its file."""
     path = data_folder(data) / source.file
     return f"put the file at {path} (PODIUM_DATA can name another folder)"
 
 
 def data_revision(name: str, data: str | Path | None = None) -> str:
-    """Return what pins the rows that `fetch_rows` returns: the local file's digest or the hub's."""
+    """Return the version of a source's rows: FILE@sha256:DIGEST if local, else DATASET@REVISION."""
     source = sources()[name]
     if source.hub is not None and not local_file(source, data).is_file():
         return f"{source.hub}@{source.revision}"
@@ -177,7 +177,7 @@ def data_revision(name: str, data: str | Path | None = None) -> str:
 
 
 def local_file(source: DataSource, data: str | Path | None = None) -> Path:
-    """Return the path of a source's file, present or not: its name, or the same with .gz."""
+    """Return the path of a source's local file or its .gz copy; it may not exist."""
     return plain_or_packed(data_folder(data) / source.file)
 
 
@@ -195,14 +195,14 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
 
 
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return the rows of a local file; UserError if it is absent or not the pinned one."""
+    """Return the rows of a source's local file; UserError if it is absent or not as pinned."""
     path = local_path(name, data)
     rows = parse_rows(local_bytes(name, data), path.with_name(Path(sources()[name].file).name))
     return check_rows(rows, sources()[name], str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:
-    """Return a local file's content; UserError if it is absent or not the pinned one."""
+    """Return the content of a source's local file; UserError if absent or not as pinned."""
     source, path = sources()[name], local_path(name, data)
     content = held_bytes(source, path)
     digest = hashlib.sha256(content).hexdigest()
@@ -215,7 +215,7 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
 
 
 def held_bytes(source: DataSource, path: Path) -> bytes:
-    """Return the content of a source's local file, unpacked if only the local copy is packed."""
+    """Return the content of a source's local file; a .gz copy of a plain file is unpacked."""
     content = path.read_bytes()
     if path.name == Path(source.file).name:
         return content
@@ -253,12 +253,12 @@ def file_digest(path: Path, mtime_ns: int) -> str:
 
 
 class HubError(Exception):
-    """The hub must not be asked or is unreachable, or its cache has another revision."""
+    """The hub is switched off or unreachable, or its cache has another revision."""
 
 
 @contextmanager
 def hub_left_alone() -> Generator[None]:
-    """In the block, raise HubError instead of asking the hub; its cache is still read."""
+    """Switch the hub off in this context: requests raise HubError; its cache is still read."""
     token = ALONE.set(True)
     try:
         yield
@@ -268,7 +268,7 @@ def hub_left_alone() -> Generator[None]:
 
 @cache
 def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
-    """Return a dataset's rows, loaded once per process; raises what `datasets` raises."""
+    """Return a hub dataset's rows, loaded once per process; errors of `datasets` pass through."""
     if not Path(hub).is_dir():
         _refuse_unreachable()
     loaded: Any = _datasets().load_dataset(
@@ -281,7 +281,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
 
 def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
-    """Return the rows in the hub's cache at this revision, without any request, else None."""
+    """Return a dataset's rows from the hub's cache without any request; None if not cached."""
     if not revision:
         return None
     owner, _, name = hub.rpartition("/")
@@ -295,7 +295,7 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
 
 
 def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
-    """Return a source's file of a dataset, cached or downloaded once."""
+    """Return the path of a source's `hub_file`, downloaded if the hub's cache lacks it."""
     from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
 
     hub, file = str(source.hub), str(source.hub_file)
@@ -309,7 +309,7 @@ def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
 
 
 def _refuse_unreachable() -> None:
-    """Raise HubError if the hub must not be asked, or does not answer."""
+    """Raise HubError if the hub is switched off (`hub_left_alone`) or does not answer."""
     if ALONE.get():
         raise HubError("it is not in the hub's cache")
     _reach_hub()
@@ -317,7 +317,7 @@ def _refuse_unreachable() -> None:
 
 @cache
 def _reach_hub() -> None:
-    """Check that the hub answers, with one retry, once per process."""
+    """Raise HubError if the hub does not answer at the second try; checked once per process."""
     from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:
@@ -326,14 +326,14 @@ def _reach_hub() -> None:
         try:
             get_session().head(constants.ENDPOINT, timeout=REACH_S)
             return
-        except Exception as error:  # the client's HTTP library may be any
+        except Exception as error:  # its type depends on the client's HTTP library
             if not tries_left:
                 raise HubError(f"nothing answers at {constants.ENDPOINT}: {error}") from error
             time.sleep(1)
 
 
 def cached_file(source: DataSource) -> Path | None:
-    """Return a source's file of a dataset if the hub's cache has it; sends no request."""
+    """Return the path of a source's `hub_file` in the hub's cache, else None; sends no request."""
     from huggingface_hub import try_to_load_from_cache
 
     hub, file = str(source.hub), str(source.hub_file)
@@ -342,7 +342,7 @@ def cached_file(source: DataSource) -> Path | None:
 
 
 def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
-    """Return the UserError, with a fix, for an error of the hub's clients."""
+    """Convert an error of the hub's client libraries to a UserError with a fix."""
     chain = list(_causes(error))
     names = {type(cause).__name__ for cause in chain}
     messages = " ".join(str(cause) for cause in chain)

@@ -51,24 +51,24 @@ from podium.suites.practice import PracticeSuite
 DataState = Literal["ok", "absent", "wrong"]
 NOBODY = "no pinned digest"
 MIRROR = "PODIUM_MIRROR"
-"""Environment variable: another base URL of the same files, as BASE/OWNER/NAME/COMMIT/PATH."""
+"""Environment variable: base URL of a mirror with files at BASE/OWNER/NAME/COMMIT/PATH."""
 GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_S = 30
 CHUNK = 1 << 16
 
 
 class Unreachable(UserError):
-    """The server does not answer, or it does not have the file."""
+    """A download failed because the server does not answer or does not have the file."""
 
     def __init__(self, url: str, reason: str, otherwise: str) -> None:
-        """Say why the file at an address cannot be downloaded, and what to do."""
+        """Build the message: the URL, why its download failed, and the fix (`otherwise`)."""
         super().__init__(f"{url} {reason}{otherwise}.")
         self.summary = f"{urlsplit(url).netloc} {reason.partition(';')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFinding:
-    """The result of one check."""
+    """The state of one data source or split, with a sentence about it (`said`)."""
 
     state: DataState
     said: str
@@ -82,7 +82,7 @@ GENERATED = DataFinding("ok", "generated; nothing to fetch")
 
 @dataclass(frozen=True, slots=True)
 class DataItem:
-    """A suite with its sources, or a source that belongs to no suite."""
+    """A suite with its data sources, or data sources that belong to no suite."""
 
     name: str
     sources: tuple[str, ...]
@@ -92,7 +92,7 @@ class DataItem:
 def verify_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Print the state of each source of these suites (or all); return 1 if one is wrong."""
+    """Print the state of each source of these suites (default all); return 1 if a file is wrong."""
     findings: list[DataFinding] = []
     for item in data_items(names):
         say(item.name)
@@ -111,7 +111,7 @@ def verify_data(
 
 
 def data_items(names: Sequence[str]) -> list[DataItem]:
-    """Return an item per name, in order; without names, every suite and every lone source."""
+    """Return one item per name, in order; without names, all suites and all other sources."""
     lone = [name.partition(":")[0] for name in sources() if suite_of_source(name) is None]
     return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
 
@@ -126,13 +126,13 @@ def _item(name: str) -> DataItem:
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
-    """Yield a finding per source, then one per split of the questions made of them."""
+    """Yield one finding per source, then one per split of a suite whose questions can be loaded."""
     if not item.sources:
         yield GENERATED
         return
     pairs = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
     findings = [check for check, instead in pairs if not (instead and check.state == "absent")]
-    yield from {check.said: check for check in findings}.values()  # two tables may read one file
+    yield from {check.said: check for check in findings}.values()  # two sources may share a file
     if item.suite is None:
         for name, check in zip(item.sources, findings, strict=True):
             if check.state == "ok" and local_file(sources()[name], data).is_file():
@@ -146,7 +146,7 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
 
 
 def _finding(check: Callable[[], str]) -> DataFinding:
-    """Run a check: return `ok` with its text, or `wrong` with its UserError."""
+    """Run `check`: return state `ok` with its result, or `wrong` with its UserError's text."""
     try:
         return DataFinding("ok", check())
     except UserError as error:
@@ -154,14 +154,14 @@ def _finding(check: Callable[[], str]) -> DataFinding:
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
-    """Return the state of a source: of its local file, else of its copy in the hub's cache."""
+    """Return the state of a source's local file or, without one, of its copy in the hub's cache."""
     source = sources()[name]
     path = local_file(source, data)
     if path.is_file():
         return _finding(lambda: _check_file(source, path))
     if source.hub and source.hub_file:
         cached = cached_file(source)
-        if cached and source.hub_file == path.name:  # the hub has the pinned file itself
+        if cached and source.hub_file == path.name:  # the hub's file is the pinned one
             return _finding(lambda: _check_file(source, cached))
         if cached:
             return DataFinding("ok", f"{name}: in the hub's cache, {cached}")
@@ -182,7 +182,7 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
 def _check_file(source: DataSource, path: Path) -> str:
     try:
         stat = path.stat()
-        if path.suffix == ".gz":  # only the local copy may be packed
+        if path.suffix == ".gz":  # the pin may be of the unpacked file
             digest = hashlib.sha256(held_bytes(source, path)).hexdigest()
         elif source.size not in (None, stat.st_size):
             raise UserError(f"{path} has {stat.st_size:,} bytes, not the pinned {source.size:,}")
@@ -199,7 +199,7 @@ def _check_file(source: DataSource, path: Path) -> str:
 def _check_questions(
     suite: Suite[Any], data: str | Path | None, absent: bool
 ) -> Iterable[DataFinding]:
-    """Load each split without asking the hub; if a source is absent, report only what loads."""
+    """Yield a finding per split, loaded without network; if a source is absent, omit failures."""
     with hub_left_alone():
         for split in suite.splits:
             finding = _finding(
@@ -210,7 +210,7 @@ def _check_questions(
 
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
-    """Return the size of a split; UserError for a repeated id or a size other than the card's."""
+    """Return a split's number of questions; UserError if ids repeat or the suite's card differs."""
     if data is not None and is_dataclass(suite) and hasattr(suite, "data"):
         suite = replace(cast(Any, suite), data=data)
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
@@ -225,7 +225,7 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
 def fetch_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Download absent sources of these suites, print their paths; return 1 if one is wrong."""
+    """Download the absent sources of these suites, print all paths; return 1 if a file is wrong."""
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
@@ -307,13 +307,13 @@ def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict
 
 
 WIDE = 120
-"""Narrower terminals omit the `file` column; `--json` has it."""
+"""Terminal width, in characters, below which the `file` column is left out; `--json` has it."""
 
 
 def show_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Print all sources with size, licence and whether they are here; return 0."""
+    """Print each source's name, size, licence and whether its file is present; return 0."""
     rows = list_data(names, data)
     for row in rows:
         size = row.pop("bytes")
@@ -341,18 +341,18 @@ def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
 
 
 def suite_of_source(source: str) -> str | None:
-    """Return the listed suite that a table belongs to, by its longest prefix; else None."""
+    """Return the suite whose name is the longest prefix of a source's name; None without one."""
     fitting = [name for name in SUITES if source == name or source.startswith(f"{name}-")]
     return max(fitting, key=len, default=None)
 
 
 def describe_sources(suite: Suite[Any]) -> list[str]:
-    """Return a line per source for `podium suites NAME`."""
+    """Return a line on each data source of a suite, for `podium suites NAME`."""
     return [describe_source(sources()[name]) for name in sources_of(suite)]
 
 
 def describe_source(source: DataSource) -> str:
-    """Return the origin of a source and its pins."""
+    """Return a source's origins, file, pinned digest and row count in one line."""
     origins = [f"{original.at}, {original.path}" for original in source.public]
     if source.hub:
         subset = source.hub_file or " ".join(filter(None, (source.config, source.split)))
@@ -369,7 +369,7 @@ def address(original: Original) -> str:
 
 
 def fetch_public(source: DataSource, path: Path) -> None:
-    """Write a source's file to `path`, which must not exist yet; UserError says what to do."""
+    """Download or build a source's file at `path`, which must not exist; UserError has the fix."""
     if path.exists():
         raise UserError(f"{path} exists already and is not overwritten. Move it away first.")
     if source.made:
@@ -411,7 +411,7 @@ def _refusing_disk(folder: Path) -> Generator[None]:
 
 @contextmanager
 def _part_of(path: Path) -> Generator[BufferedRandom]:
-    """Yield the locked partial file, positioned behind what an earlier run downloaded."""
+    """Yield the locked partial file, open to append to what an earlier run downloaded."""
     partial = path.with_name(f".{path.name}.part")
     with partial.open("a+b") as file:
         try:
@@ -419,7 +419,7 @@ def _part_of(path: Path) -> Generator[BufferedRandom]:
             locked = partial.exists() and partial.stat().st_ino == os.fstat(file.fileno()).st_ino
         except BlockingIOError:
             locked = False
-        if not locked:  # another run writes it, or has just renamed it
+        if not locked:  # another process writes this file or has just renamed it
             raise UserError(f"Another podium process is downloading {path}. Wait until it ends.")
         try:
             yield file
@@ -498,7 +498,7 @@ def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: st
 
 
 def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield AIME's problems, numbered by paper and without the instruction that ends each."""
+    """Yield AIME 2025 problems with ids like aime25-II-3, without the instruction at their end."""
     (file,) = copies.values()
     suffix = "\nPlease reason step by step, and put your final answer within \\boxed{}."
     for index, line in enumerate(file.read_bytes().splitlines()):
@@ -508,7 +508,7 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
 
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield the replies in Lighteval's details, with token counts in place of tokens."""
+    """Yield the replies in Lighteval's details files, with token counts in place of token lists."""
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
@@ -538,4 +538,4 @@ MAKERS: Mapping[str, tuple[Maker, bool]] = {
     "lighteval": (lighteval_replies, False),
     "lighteval-ascii": (lighteval_replies, True),
 }
-"""Recipe name in sources.toml -> function from originals by path to rows; whether ASCII only."""
+"""Recipe in sources.toml -> (function from downloaded originals to rows, is its JSON ASCII?)."""

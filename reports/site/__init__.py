@@ -1,7 +1,7 @@
-"""The page: a comparison, its matrix, every query and its audit, as files that open from a disk.
+"""The HTML site of a comparison: tables, matrix, every query and audit, readable from a disk.
 
-Read `build` (the order of it all), `index` (what a cell of the matrix is), `texts` (queries in
-full), `comparison`, `audit_page` and `training_page` (what templates show), `view` (served).
+Read `build` (writes a site), `index` (cells of the matrix), `texts` (queries in full),
+`comparison`, `audit_page` and `training_page` (variables of templates), `view` (the server).
 """
 
 from podium.reports.site.board import write_board

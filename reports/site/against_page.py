@@ -1,4 +1,4 @@
-"""The page of two runs: what differs between them, and its effect on each system."""
+"""The page that compares two runs: what differs between them, and the results of each system."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -26,7 +26,7 @@ from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import query_address
 
 MOST = 200
-"""Maximum questions per system on the page; the matrix has all of this run."""
+"""Maximum changed questions per system on this page; the matrix page has all questions."""
 
 
 def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _concerned(systems: Sequence[str], difference: RunDifference) -> str:
 def _question(
     system: SystemDifference, verdict: ChangedVerdict, blocks: Sequence[SiteBlock]
 ) -> tuple[str, str, str, str, str]:
-    """Return a question, its address in this site, both grades and whether it was won or lost."""
+    """Return a question, its link in this site, both grades, and `won` or `lost`."""
     candidates = (
         block
         for block in blocks

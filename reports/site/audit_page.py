@@ -1,4 +1,4 @@
-"""The audit page: from calls to dollars, eighteen invariants with their faults, causes by record.
+"""The audit page: charts of calls and dollars, invariants with faults, differences of records.
 
 Every figure is the audit's own, as `podium audit --json` has it; bars only display them.
 """
@@ -50,12 +50,12 @@ ORDER = ("fail", "weak", "pass", "not applicable")
 SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
 BarKind = Literal["whole", "more", "less", "range"]
 Steps = list[tuple[str, str, BarKind, Decimal]]
-"""Steps of a waterfall: label, formatted figure, kind and amount."""
+"""Steps of a waterfall chart: label, formatted amount, kind of bar, and amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaterfallBar:
-    """One line of a waterfall: its label, its figure, and its bar from `start` on."""
+    """A line of a waterfall chart: label, formatted amount, and a bar of `width` from `start`."""
 
     label: str
     figure: str
@@ -71,9 +71,9 @@ def audit_context(
     *,
     linked: bool = True,
 ) -> dict[str, Any]:
-    """Return the template variables of audit.html for some directories, failing ones first.
+    """Return the template variables of audit.html for audited directories, failing ones first.
 
-    `bills` are invoices reconciled with them; `linked`: the site has a query page.
+    `bills` are invoices compared with their ledgers; `linked`: whether to link to query pages.
     """
     pairs = sorted(audits.items(), key=lambda pair: pair[1].ok)
     books = {
@@ -95,7 +95,7 @@ def audit_context(
 
 
 def _longest(charts: Sequence[Sequence[WaterfallBar]]) -> Decimal:
-    """Return the end of the scale that these charts share."""
+    """Return the largest value of these charts, which share one scale; 1 if they are empty."""
     return max((bar.start + bar.width for bars in charts for bar in bars), default=ZERO) or ONE
 
 
@@ -122,7 +122,7 @@ def _shown(
 
 
 def verdict_sentence(verdicts: Sequence[InvariantVerdict]) -> str:
-    """Return one sentence on all invariants; it lists those that fail."""
+    """Return one sentence that counts invariants by status and names those that fail."""
     by_status = {
         status: [f"{item.invariant} {item.title}" for item in verdicts if item.status == status]
         for status in ORDER
@@ -144,7 +144,7 @@ def verdict_sentence(verdicts: Sequence[InvariantVerdict]) -> str:
 
 
 def call_bars(table: Reconciled) -> list[WaterfallBar]:
-    """Return the waterfall from calls in the journal to calls billed."""
+    """Return the waterfall chart from calls in the journal to calls billed."""
     counts, ways = table.counts, [item for bill in table.billing.values() for item in bill.items()]
     by_way = {way: sum(total.calls for name, total in ways if name == way) for way in BILLING}
     intents, escaped, rows = counts["intents"], counts["without journal"], counts["attempts"]
@@ -163,7 +163,7 @@ def call_bars(table: Reconciled) -> list[WaterfallBar]:
 
 
 def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[WaterfallBar]:
-    """Return the waterfall from dollars at list price to dollars billed, and the range above.
+    """Return the waterfall chart from dollars at list price to those billed, and their maximum.
 
     Empty if no call has a price.
     """
@@ -189,7 +189,7 @@ def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[Waterfall
 
 
 def _bill(reconciliation: Reconciliation) -> dict[str, Any]:
-    """Return an invoice compared with the ledger: total dollars, and a line per bucket."""
+    """Return an invoice compared with the ledger: totals, and a line per bucket of the invoice."""
     return {
         "said": HEADING.format(reconciliation),
         "cells": CELLS,
@@ -201,7 +201,7 @@ def _bill(reconciliation: Reconciliation) -> dict[str, Any]:
 
 
 def _bill_bars(reconciliation: Reconciliation) -> list[WaterfallBar]:
-    """Return the waterfall from ledger to invoice dollars; empty if a sum is unknown."""
+    """Return the waterfall chart from ledger to invoice dollars; empty if a sum is unknown."""
     ours = usd_sum([row.ledger.usd for row in reconciliation.rows])
     theirs = usd_sum([row.invoice.usd for row in reconciliation.rows])
     if ours is None or theirs is None:
@@ -215,7 +215,7 @@ def _bill_bars(reconciliation: Reconciliation) -> list[WaterfallBar]:
 
 
 def _bars(steps: Steps) -> list[WaterfallBar]:
-    """Start each bar at the end of the one before."""
+    """Return a bar for each step; it starts where the previous bar ends."""
     end, placed = ZERO, list[WaterfallBar]()
     for label, figure, kind, value in steps:
         start = {"whole": ZERO, "less": end - value}.get(kind, end)
@@ -225,7 +225,7 @@ def _bars(steps: Steps) -> list[WaterfallBar]:
 
 
 def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the tokens of each record, then each cause of its difference from the ledger."""
+    """Yield the tokens in each record of calls, then the causes of its difference to the ledger."""
     ledger = table.tokens.get("ledger", NO_TOKENS)
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
@@ -240,14 +240,14 @@ def _counted(tokens: Sequence[int]) -> list[str]:
 
 
 def _verdict(verdict: InvariantVerdict, faults: "_ShownFaults") -> dict[str, Any]:
-    """Return an invariant with its faults."""
+    """Return an invariant's status, reasons and faults as template variables."""
     return {
         "id": verdict.invariant,
         "title": verdict.title,
         "meaning": verdict.meaning,
         "status": verdict.status,
         "checked": verdict.checked,
-        # Reasons about logs quote the log.
+        # Reasons about a log quote its texts.
         "reasons": [
             (WITHHELD if faults.private and reason.startswith("log ") else reason, f"{often:,}")
             for reason, often in verdict.reasons
@@ -261,7 +261,7 @@ def _verdict(verdict: InvariantVerdict, faults: "_ShownFaults") -> dict[str, Any
 
 
 class _ShownFaults:
-    """The faults of one audit: texts that may be published, and addresses on the query page."""
+    """The faults of one audit: their texts, if these may be published, and links to queries."""
 
     def __init__(
         self, system_runs: Sequence[RunFiles], blocks: Sequence[SiteBlock], *, linked: bool
@@ -280,13 +280,13 @@ class _ShownFaults:
         self.calls: dict[str, dict[str, tuple[str, int]]] = {}
 
     def said(self, fault: AuditFault) -> str:
-        """Return its text; if a suite is private, only for faults of suites known to be public."""
+        """Return a fault's text; if any suite is private, only if its own is known to be public."""
         files = self.files.get(fault.task)
         publishable = files is not None and files.task.partition(" ")[0] in self.open
         return WITHHELD if self.private and not publishable else fault.said
 
     def address(self, fault: AuditFault) -> str:
-        """Return the address of the query that a fault is about; empty if there is none."""
+        """Return the link to the query that a fault is about; empty if there is none."""
         files = self.files.get(fault.task)
         candidates = (self.rows.get(path.resolve()) for path in files.logs) if files else ()
         block, row = next(filter(None, candidates), (None, None))
@@ -307,7 +307,7 @@ class _ShownFaults:
 
 
 def manifest_roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[Path, str]]:
-    """Yield each run directory with the root of its manifest; empty if it has none."""
+    """Yield each run directory with its manifest's root hash; empty if it has no manifest."""
     for run in runs_of(folder, system_runs):
         try:
             yield run, read_manifest(run / FILE).root if (run / FILE).is_file() else ""

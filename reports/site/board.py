@@ -1,4 +1,4 @@
-"""A board of several runs: leaderboard.json, its page, and the whole site of each run."""
+"""A leaderboard of several runs: leaderboard.json, its page, and the whole site of each run."""
 
 import hashlib
 from collections import Counter
@@ -26,12 +26,12 @@ FILE = "leaderboard.json"
 UNAUDITED = "not audited"
 NO_JOURNAL = f"{UNAUDITED}: no journal of its calls is here, so its dollars are not checked"
 STATUSES = ("fail", "weak", "pass")
-"""Of an audit: the first of these that one of its invariants has."""
+"""Statuses of an audit, worst first: it has the worst status of its invariants."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
-    """A row of the board, with its run and the audit of it."""
+    """A row of the leaderboard, with its run and the run's audit."""
 
     pair: Pair
     run: str
@@ -41,11 +41,11 @@ class BoardRow:
     said: str
     """The audit's result in a sentence."""
     manifest: str
-    """Root of the run's manifest; empty if none was written."""
+    """Root hash of the run's manifest; empty if none was written."""
 
 
 def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) -> list[str]:
-    """Write the board of runs into a new folder; return a line on each of its tables.
+    """Write the board of runs into a new folder; return a line with each table's size.
 
     `versions` are the current suite versions. UserError, before anything is written, for unfinished
     runs, a run given twice, or a run that shares no suite with another.
@@ -71,7 +71,7 @@ def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) ->
 
 
 def _names(dirs: Mapping[Path, Report]) -> list[str]:
-    """Return a name for each run: that of its directory, with a number if it is taken."""
+    """Return a name for each run: its directory's name, with a number if not unique."""
     plain = [safe_name(folder.resolve().name) for folder in dirs]
     repeats = [plain[:index].count(name) for index, name in enumerate(plain)]
     return [f"{name}-{n + 1}" if n else name for name, n in zip(plain, repeats, strict=True)]
@@ -143,11 +143,11 @@ SHARED: Mapping[str, Callable[[Pair], str]] = {
     "max_tokens": _limits,
     "requests too long": lambda pair: pair[1].facts.overflows,
 }
-"""The facts that all rows of one table share; questions by a digest of their ids."""
+"""Facts that all rows of a table share -> how to get them from a row and its run."""
 
 
 def _tables(rows: Sequence[BoardRow]) -> Iterator[dict[str, Any]]:
-    """Yield tables by suite, the largest of each first, with the facts in which others differ."""
+    """Yield tables by suite, the largest first; the others with the facts that differ from it."""
     groups: dict[tuple[str, ...], list[BoardRow]] = {}
     for row in rows:
         groups.setdefault(tuple(read(row.pair) for read in SHARED.values()), []).append(row)

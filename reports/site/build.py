@@ -39,7 +39,7 @@ from podium.reports.training_plot import write_curves
 from podium.reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
-"""The list of a site's files, which a later site may overwrite or remove."""
+"""File with the list of a site's files, which a later site may overwrite or remove."""
 OPTION = "--site directory"
 PAGES = {
     "index.html": "Comparison",
@@ -60,38 +60,38 @@ class SiteOptions:
     """The options of a site."""
 
     texts: bool | None = None
-    """Whether to include full queries; None: only if there are up to `MOST`."""
+    """Whether to include the texts of queries; None: only if there are up to texts.MOST."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Current suite versions, by name: a page warns about runs with another one."""
+    """Suite name -> current version; a page warns about runs with another version."""
     trainings: Sequence[Path] = ()
-    """Folders of `podium train`, for the page of trainings."""
+    """Folders that `podium train` wrote, for the page of trainings."""
     against: RunDifference | None = None
-    """The differences from another run, for the page of two runs."""
+    """The differences between this run and another, for the page of two runs."""
     served: bool = False
     """Whether a server renders cells and texts on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A written site."""
+    """A written site: its folder and files, and what a server can add on request."""
 
     folder: Path
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
-    """A sentence for each omission of the site."""
+    """A sentence for each part that the site leaves out."""
     texts: tuple[RowTexts, ...] = ()
-    """The sources of each row's texts, written or not."""
+    """For each row, the logs to read its texts from, whether or not the site has them."""
     later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
-    """Functions by file name that a server calls on request: downloads, and other references."""
+    """File name -> function that renders it on request: downloads, blocks with other references."""
 
     @property
     def address(self) -> str:
-        """The first page, for a browser."""
+        """The file URL of the first page."""
         return (self.folder / self.first).resolve().as_uri()
 
     @property
     def first(self) -> str:
-        """The name of the first page."""
+        """The file name of the first page."""
         return next(name for name in PAGES if self.folder / name in self.files)
 
 
@@ -104,7 +104,7 @@ def write_site(
 ) -> Site:
     """Write the site of a report, made from the logs below `dirs`, into `out`.
 
-    `beside` is the audit's data from the report's pass over these logs. The same logs give the same
+    `beside` is data for the audit, collected when the report read these logs. Equal logs give equal
     bytes. UserError as `refuse_foreign_site`, and for damaged logs.
     """
     refuse_foreign_site(out)
@@ -143,7 +143,7 @@ def write_site(
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
-    """Write the site of served requests, if there is no run; a server adds texts on request."""
+    """Write the site of directories with served requests only; a server adds texts on request."""
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
     systems = served_systems(dirs, 0)
@@ -165,7 +165,7 @@ def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
-    """Write only the page of some trainings; UserError as `write_site`, and for no training."""
+    """Write only the page of trainings; UserError as `write_site`, or if a folder has none."""
     refuse_foreign_site(out)
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")
@@ -173,11 +173,11 @@ def write_training_site(folders: Sequence[Path], out: Path) -> Site:
 
 
 def write_audit_site(folder: Path, check: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
-    """Write the page of one audit with its reconciled invoices; return its address."""
+    """Write the page of one audit and its invoices, compared with ledgers; return its URL."""
     refuse_foreign_site(out)
     try:
         blocks = tuple(site_blocks(report_of([folder]).shown))
-    except UserError:  # foreign logs and runs that have not begun have no table
+    except UserError:  # logs of other programs and runs that have not begun have no table
         blocks = ()
     context = audit_context({folder: check}, blocks, bills, linked=False)
     contents = _pages({"audit.html": context}, f"an audit of {folder.resolve().name}")
@@ -202,7 +202,7 @@ def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
         )
     ours = {LISTING, *_listed(out)}
     for path in sorted(out.rglob("*")):
-        # Unfinished files of a killed podium have our name and a suffix.
+        # A podium that was killed leaves unfinished files with the suffix `.new`.
         name = path.relative_to(out).as_posix().removesuffix(".new")
         if name not in ours and not path.is_dir():
             raise UserError(f"{path} was not written by podium; name another {OPTION}.")
@@ -219,7 +219,7 @@ def site_assets() -> dict[str, render.Content]:
 
 
 def _downloads(report: Report) -> dict[str, Callable[[], render.Content]]:
-    """Return functions for a report's files and a paper's; files already written are copied."""
+    """Return file names -> functions that make the report's and paper's files, or copy them."""
     written = {path.name: path for path in report.files}
     names = dict.fromkeys((*report.contents, *PAPER_MARKS, *written))
 
@@ -256,7 +256,7 @@ def _listing(names: Iterable[str]) -> str:
 
 
 def _listed(out: Path) -> set[str]:
-    """Return the files of the existing podium site; empty if there is none."""
+    """Return the files of the podium site in `out`; empty if there is none."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
     listing = cast(dict[str, Any], data) if isinstance(data, dict) else {}

@@ -1,4 +1,4 @@
-"""The first page: a comparison, block by block, with its audit, manifests and command."""
+"""The first page of a site: comparisons, each of comparable rows (a block), audit and command."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,28 +41,28 @@ LABELS = {
     "rehearsal": "our own practice workers: they say nothing about real models",
 }
 FIRST = ("usd_per_query", "tokens_out", "calls", "steps", "critical_path_s")
-"""The columns of table.md that are visible by default, beside accuracy and difference."""
+"""The columns of table.md that the page shows by default, beside accuracy and difference."""
 MORE = (
     *("epochs", "n_graded", "n_unparsed", "n_too_long", "invalid_plan_pct", "usd_paid_low"),
     *("tokens_in", "tokens_reasoning", "worker_tokens_out", "conductor_tokens", "depth"),
     *("conductor_s", "knowledge_cutoff", "regret_accuracy", "regret_usd"),
 )
-"""Columns that are shown on request."""
+"""The columns that the page shows when a reader asks for more."""
 MOST = 250_000
-"""Maximum systems squared x questions of a block that a site writes with every reference."""
+"""Maximum systems**2 * questions of a block that a site has once per possible reference."""
 Table = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class SiteColumn:
-    """A column of the page's table."""
+    """A column of the comparison table: header, field of the row, tooltip, and formatter."""
 
     head: str
     field: str
     tip: str
     show: Callable[[TableRow], str]
     more: bool
-    """Whether it is shown on request only."""
+    """Whether the column is hidden until a reader asks for more."""
 
 
 COLUMNS = tuple(
@@ -86,7 +86,7 @@ def context(
     *,
     served: bool = False,
 ) -> dict[str, Any]:
-    """Return the template variables: of a report, its audits and the current suite versions."""
+    """Return the template variables of index.html; `versions` are the current suite versions."""
     table = report.shown
     return {
         "compared": "; ".join(_compared(block) for block in table.fields),
@@ -119,7 +119,7 @@ def context(
 def reference_files(
     report: Report, site_blocks: Sequence[SiteBlock], *, served: bool = False
 ) -> dict[str, Callable[[], str]]:
-    """Return a function per file that renders a block with another reference, as `--vs` does."""
+    """Return file names -> functions that render a block with another reference, as `--vs`."""
     return {
         f"data/{_reference_file(block, number)}.js": partial(
             _held_against, report, index, block, number
@@ -134,7 +134,7 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 
 
 def _references(block: SiteBlock, served: bool) -> list[int]:
-    """Return the rows that a reader may choose as another reference, one row per system.
+    """Return the numbers of rows that a reader may choose as reference, one row per system.
 
     A site without a server has none above `MOST` cells; there, use `podium report --vs`.
     """
@@ -149,7 +149,7 @@ def _references(block: SiteBlock, served: bool) -> list[int]:
 
 
 def _held_against(report: Report, index: int, site_block: SiteBlock, number: int) -> str:
-    """Return the data file of a block whose reference is the row of this number."""
+    """Return the data file of a block in which row `number` is the reference."""
     first_run = site_block.pairs[0][1]
     runs = [
         run
@@ -178,7 +178,7 @@ def _compared(block: BlockSummary) -> str:
 def _alerts(
     report: Report, audits: Mapping[Path, Audit], versions: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield warnings to read before any figure, worst first."""
+    """Yield the warnings at the top of the page, worst first."""
     for folder, audit in audits.items():
         if failed := [verdict for verdict in audit.verdicts if verdict.status == "fail"]:
             names = ", ".join(f"{verdict.invariant} ({verdict.title})" for verdict in failed)
@@ -259,14 +259,14 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
 
 
 def _main(block: BlockSummary) -> list[TableRow]:
-    """Return the declared system and the reference, shown large; nothing without the former."""
+    """Return the rows shown large: the declared system and the reference; or none."""
     row = headline_row(block.rows, block.declared)
     references = [row for row in block.rows if row.verdict == "reference"]
     return [row, *references] if row else []
 
 
 def _facts(rows: Sequence[TableRow], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Return the facts that the rows of a block share, by name."""
+    """Return facts that the rows of a block share (pool, prices, seed and others), by name."""
     head, boxes = rows[0], blocks.boxes_of(rows)
     book = blocks.pinned_name(head.price_book, head.price_book_sha256)
     rule = next((row.reference_rule for row in rows if row.reference), "")
@@ -319,7 +319,7 @@ def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
 
 
 def _invariants(audits: Mapping[Path, Audit]) -> dict[str, Any]:
-    """Return each invariant with its status in each directory, and a summary."""
+    """Return each audit invariant with its status in each directory, and a summary."""
     columns = [audit.verdicts for audit in audits.values()]
     counts = [sum(v.status == status for column in columns for v in column) for status in STATUSES]
     phrases = [f"{n} {words}" for n, words in zip(counts, STATUSES.values(), strict=True) if n]
@@ -344,7 +344,7 @@ def _named(folder: Path) -> str:
 
 
 def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return the runs below some directories, each with the root of its manifest."""
+    """Return the runs below these directories, each with its manifest's root hash."""
     roots: list[tuple[str, str]] = []
     for folder in dirs:
         for run, root in manifest_roots(folder, system_runs_below(folder)):

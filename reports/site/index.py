@@ -1,4 +1,4 @@
-"""The matrix: a cell is one system on one question in one epoch; and the file with all cells.
+"""Data of the matrix page; a cell is one system on one question in one epoch.
 
 `data/index.js` lists blocks, rows and questions in JSON and holds the figures of every cell in
 columns of numbers, some 20 bytes a cell. It contains no text of a question, a model or a log except
@@ -26,15 +26,15 @@ from podium.reports.render import shortened
 from podium.reports.site.pages import data_script
 
 SHARD = 256
-"""Queries of one system per text file."""
+"""Number of queries (answers of one system) per text file."""
 ONE_FILE, MOST = 1_000_000, 2_000_000
-"""Maximum cells of a site that are written to one file, and that are written at all."""
+"""Maximum cells of a site for one file with all, and maximum for which any are written."""
 NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
-"""Maximum distinct reasons with full text, and characters of each; others show only the kind."""
+"""Maximum distinct reasons with text, others have only a kind; maximum characters of each."""
 OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
-"""Ids and measured times, which would make equal reasons differ."""
+"""Ids and measured times, removed from reasons because they make equal ones differ."""
 NONE = 0xFFFFFFFF
 TYPES: Mapping[str, tuple[str, float]] = {
     "score": ("<f4", np.nan),
@@ -48,20 +48,20 @@ TYPES: Mapping[str, tuple[str, float]] = {
 """Figure -> its dtype and its value for unknown. The widest come first, so that each column is
 aligned to its width."""
 NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
-"""Row fields by which two blocks of one suite may differ."""
+"""Fields of rows in which two blocks of one suite may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteBlock:
-    """The systems of one block of a report on its questions; places are the same in every file."""
+    """One block of a report: comparable rows and their questions; cell order is fixed by it."""
 
     name: str
-    """Unique within a report; part of URLs and file names."""
+    """Name of the block, unique within a report; part of URLs and file names."""
     first: int
-    """Number of its first row among all rows of the report; its other rows follow."""
+    """Number, among all rows of the report, of the block's first row; its others follow."""
     pairs: tuple[Pair, ...]
     questions: tuple[str, ...]
-    """Ids, sorted."""
+    """The ids of its questions, sorted."""
     epochs: int
     shown: bool
     """False if no text of the suite may be published."""
@@ -76,7 +76,7 @@ class SiteBlock:
 
     @property
     def size(self) -> int:
-        """Cells of the block."""
+        """Number of cells of the block."""
         return len(self.pairs) * len(self.questions) * self.epochs
 
 
@@ -97,7 +97,7 @@ def site_blocks(comparison: Comparison) -> Iterator[SiteBlock]:
 
 
 def _names(comparison: Comparison) -> list[str]:
-    """Return a name for each block: its suite, and the fields by which it differs within it."""
+    """Return a name per block: its suite, and fields that differ between blocks of the suite."""
     heads = [pairs[0][0] for pairs in comparison.pairs]
     names: list[str] = []
     for head in heads:
@@ -115,32 +115,32 @@ def _names(comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The files of the index, each built on demand."""
+    """The data files with all cells of a site, each built on demand."""
 
     blocks: tuple[SiteBlock, ...]
     served: bool = False
-    """A server builds a block's cells on request, so that no maximum applies."""
+    """Whether a server builds cells on request, so that no maximum applies."""
 
     @property
     def size(self) -> int:
-        """Cells of all blocks."""
+        """Number of cells of all blocks."""
         return sum(block.size for block in self.blocks)
 
     @property
     def cells(self) -> str:
-        """Return where cells are: `here` in the one file, `apart` by block, or `nowhere`."""
+        """Where cells are stored: `here` (in one file), `apart` (a file per block) or `nowhere`."""
         if self.size <= ONE_FILE:
             return "here"
         return "apart" if self.served or self.size <= MOST else "nowhere"
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of its data files, the first one first."""
+        """The names of the data files; `index` comes first."""
         apart = self.blocks if self.cells == "apart" else ()
         return ("index", *(f"index/{block.name}" for block in apart))
 
     def text(self, name: str) -> str | None:
-        """Return one data file; None for an unknown name."""
+        """Return the content of a data file; None for an unknown name."""
         if name == "index":
             return data_script(name, self._head())
         blocks = {f"index/{block.name}": block for block in self.blocks}
@@ -164,7 +164,7 @@ class Index:
 
 
 def index_files(blocks: Sequence[SiteBlock]) -> dict[str, str]:
-    """Return the data files of the index of a site."""
+    """Return the data files with the cells of these blocks, by name."""
     index = Index(tuple(blocks))
     return {f"data/{name}.js": index.text(name) or "" for name in index.files}
 
@@ -189,7 +189,7 @@ def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
 
 
 def _rows(block: SiteBlock, folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the names of a block's rows; runs of one system share a column of the matrix."""
+    """Return the rows of a block for the index; runs of one system share a matrix column."""
     columns: dict[tuple[str, str], int] = {}
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
@@ -220,7 +220,7 @@ def _names_of(folders: Sequence[Path]) -> list[str]:
 
 
 def _state(result: QuestionResult) -> int:
-    """Return the state under which the table counts a result."""
+    """Return the state code of a result, as the comparison counts it."""
     if result.value is None:
         return UNSCORED
     if result.plan_fault:
@@ -241,7 +241,7 @@ def _reason(result: QuestionResult, publishable: bool) -> str:
 
 
 def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the figures of a block; new reasons are added to `reasons`."""
+    """Return the arrays of a block's cells; new reasons are added to `reasons`."""
     shape = (len(block.pairs), len(block.questions) * block.epochs)
     cells = {name: np.full(shape, empty, kind) for name, (kind, empty) in TYPES.items()}
     places = block.places()
@@ -283,7 +283,7 @@ def _tokens(result: QuestionResult) -> int:
 def _packed(
     blocks: Sequence[Mapping[str, np.ndarray[Any, Any]]],
 ) -> tuple[list[dict[str, int]], bytes]:
-    """Return the byte offset of each column of each block, and all columns."""
+    """Return the byte offset of each array of each block, and the bytes of all arrays."""
     columns: list[dict[str, int]] = []
     data = bytearray()
     for cells in blocks:
@@ -296,7 +296,7 @@ def _packed(
 
 
 def _with_head(head: Mapping[str, Any], data: bytes) -> bytes:
-    """Return a head and its data: length of the JSON (4 bytes), JSON padded to 8, columns."""
+    """Return bytes: length of the head's JSON (4 bytes), JSON padded to 8 bytes, arrays."""
     text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     text += b" " * (-(len(text) + 4) % 8)
     return len(text).to_bytes(4, "little") + text + data

@@ -78,7 +78,7 @@ def prose(text: str) -> Markup:
 
 
 def figure_columns(rows: Sequence[Sequence[str]]) -> set[int]:
-    """Return the indices of a table's columns, heads first, that hold figures."""
+    """Return the indices of those columns of a table, header row first, that hold numbers."""
     columns = enumerate(zip(*rows[1:], strict=True))
     return {col for col, cells in columns if col and all(_FIGURE.match(cell) for cell in cells)}
 

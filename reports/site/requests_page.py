@@ -25,47 +25,47 @@ from podium.reports.site.pages import data_script
 from podium.reports.site.texts import RowTexts, own_faults, read_queries
 
 MOST = 500
-"""Maximum requests per system in the list, newest first; the request page has all."""
+"""Maximum requests per system on served.html, newest first; the request page has all."""
 INDEX = "served"
 ENDINGS = ("answered", "refused", "cut off", "in flight")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedSystem:
-    """One served system with its requests."""
+    """A system that `podium serve` ran, with the requests that it received."""
 
     folder: Path
     """The directory, given by the user, that contains its journals."""
     files: RunFiles
     row: int
-    """Its row number, after the rows of a report."""
+    """The system's row number, which follows those of the report's rows."""
     run: RunQueries
 
     @property
     def requests(self) -> list[ServedQuery]:
-        """Its requests, by start time."""
-        # So an older page still finds its requests at the same index after new ones.
+        """The system's requests, by start time."""
+        # In this order a request keeps its index when new ones come, so older pages still find it.
         return sorted(self.run.served.values(), key=lambda query: (query.at, query.trace))
 
     @property
     def name(self) -> str:
-        """Its unique name among the rows."""
+        """The system's name with its row number, which makes it unique."""
         return f"{self.system}.{self.row}"
 
     @property
     def system(self) -> str:
-        """Its name."""
+        """The system's name."""
         return next(
             (req.system for req in self.run.served.values()), self.files.task.removeprefix(SERVING)
         )
 
     @property
     def label(self) -> str:
-        """The run label: whether calls cost real money."""
+        """The label of its journal (live, recorded or rehearsal): whether calls cost money."""
         return next((str(query.journal.head.get("label")) for query in self.requests), "")
 
     def texts(self, audit: Audit | None) -> RowTexts:
-        """Return the sources of its full queries."""
+        """Return the files from which the texts of its requests are read."""
         places = {(trace, 1): index for index, trace in enumerate(self._traces)}
         verdicts = own_faults(audit, self.files) if audit else ()
         return RowTexts(self.row, self.folder, self.files, places, self.run.shown, verdicts)
@@ -75,14 +75,14 @@ class ServedSystem:
         return [query.trace for query in self.requests]
 
     def about(self) -> dict[str, Any]:
-        """Return its entry in the index: one block with one row."""
+        """Return the system's entry in the index: one block with one row."""
         row = {"row": self.row, "system": self.system, "name": self.system}
         head = {"name": self.name, "title": self.system, "suite": SUITE, "label": self.label}
         return {**head, "questions": self._traces, "epochs": 1, "rows": [row]}
 
 
 def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, ...]:
-    """Return the systems served into some directories, numbered from `first_row`."""
+    """Return the served systems with journals in `dirs`, numbered from `first_row`."""
     pairs = [(folder, files) for folder in dirs for files in served_below(folder)]
     return tuple(
         ServedSystem(folder, files, first_row + index, read_queries(files, files.size))
@@ -91,7 +91,7 @@ def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, 
 
 
 def served_index(systems: Sequence[ServedSystem]) -> str:
-    """Return the index data file of the request page."""
+    """Return the data file from which the request page finds a request."""
     return data_script(INDEX, json.dumps({"blocks": [each.about() for each in systems]}).encode())
 
 

@@ -1,4 +1,4 @@
-"""The shards page: progress of each shard of a run."""
+"""The shards page: progress of each shard (separately executed part) of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Every query in full, in files of `SHARD` queries that a page loads on demand.
+"""The texts of every query, in files of `SHARD` queries that a page loads on demand.
 
 harness/ledger/details.py builds the contents key by key: texts of suites that may not be published
 are never read, and are null.
@@ -40,30 +40,30 @@ MOST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RowTexts:
-    """One row of a report, with the files from which the texts of its queries are read."""
+    """One row of a report, with the logs from which the texts of its queries are read."""
 
     row: int
-    """Its number among the rows of the report."""
+    """The row's number among the rows of the report."""
     folder: Path
-    """The directory, given by the user, that contains its logs."""
+    """The directory, given by the user, that contains the row's logs."""
     files: RunFiles
     places: Mapping[Pair, int]
     """Index of each (question, epoch) pair, from `SiteBlock.places`."""
     shown: bool
     """False if no text of the suite may be published."""
     verdicts: tuple[InvariantVerdict, ...]
-    """Verdicts of its directory's audit, with the faults of this system run only."""
+    """The verdicts of the directory's audit, with the faults of this system run only."""
 
     @property
     def numbers(self) -> range:
-        """The numbers of its files."""
+        """The numbers of the row's text files, from 0."""
         return range(-(-len(self.places) // SHARD))
 
 
 def row_texts(
     dirs: Sequence[Path], report: Report, audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
-    """Return the sources of the texts of each row; `audits` are by directory."""
+    """Return, for each row, the logs with its texts; `audits` are by directory."""
     pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
     by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
     texts: list[RowTexts] = []
@@ -90,7 +90,7 @@ def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
 def text_files(
     rows: Sequence[RowTexts], include: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
-    """Yield the text files by name; if `include` is None, only of up to `MOST` queries.
+    """Yield text files by name; if `include` is None, none for more than `MOST` queries.
 
     Several processes write them to a temporary folder, from which they are moved.
     """
@@ -105,7 +105,7 @@ def text_files(
 
 
 def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
-    """Return the notice of a site without texts; empty for one with texts."""
+    """Return the notice for a site without texts; empty if it has them."""
     notice = f"The texts of {_queries(rows):,} queries are not included; `podium view` shows them."
     return () if _are_wanted(rows, include) else (notice,)
 
@@ -152,7 +152,7 @@ def text_shard(row: RowTexts, number: int, limit: float = inf) -> str:
     return data_script(_name(row, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
 
 
-@lru_cache(maxsize=2)  # A page shows two systems side by side
+@lru_cache(maxsize=2)  # a page shows two systems side by side
 def read_queries(files: RunFiles, size: int) -> RunQueries:
     """Return the queries of a system run; `size` invalidates the cache if its files have grown."""
     with without_collector():
@@ -183,5 +183,5 @@ def _cut(value: Any, limit: float) -> Any:
         return {name: _cut(item, limit) for name, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
         return [_cut(item, limit) for item in cast(list[Any], value)]
-    # An edited log may contain numbers that scripts cannot parse.
+    # An edited log may contain NaN or infinity, which scripts cannot parse.
     return None if isinstance(value, float) and not isfinite(value) else value

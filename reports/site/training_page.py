@@ -35,9 +35,9 @@ from podium.reports.training_runs import (
 )
 
 MOST = 200
-"""Approximate maximum of a run's steps in its table, equally spaced."""
+"""Approximate maximum of rows, equally spaced, in the table of a run's steps."""
 Stepped = tuple[TrainingRun, int, Line]
-"""A run, a step, and the run's line of that step."""
+"""A run, a step, and the figures that the run logged for that step."""
 
 
 def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
 
 
 def training_data(runs: Sequence[TrainingRun]) -> str:
-    """Return the data file of the curves."""
+    """Return the data file from which the training page draws its curves."""
     data = {
         "runs": [run.name for run in runs],
         "colours": COLOURS,
@@ -83,13 +83,13 @@ def _right(point: CurvePoint | None) -> str:
 
 
 def _spent(run: TrainingRun) -> str:
-    """Return the dollars of a whole run; unknown if any step's are unknown."""
+    """Return the dollars of a whole run; unknown if those of a step are."""
     spent = _last(spent_curve(run))
     return usd_about(spent.value if spent and spent.step == run.lines[-1]["step"] else None)
 
 
 def _best(run: TrainingRun) -> str:
-    # Of equal steps a training keeps the earliest.
+    # Of equally good steps a training keeps the earliest.
     best = max(right_curve(run), key=lambda point: (point.value, -point.step), default=None)
     return f"{_right(best)} at step {best.step}" if best else UNKNOWN
 
@@ -152,7 +152,7 @@ def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
 
 
 def _bill(runs: Sequence[TrainingRun]) -> Iterator[Sequence[str]]:
-    """Yield the total calls of each worker, heads first; nothing without a ledger."""
+    """Yield a table of each worker's calls and dollars, header first; nothing without ledgers."""
     heads = ("training", "worker", "calls", "failed", "tokens in", "tokens out", "USD at list")
     if any(run.bill for run in runs):
         yield heads

@@ -1,4 +1,4 @@
-"""The site, served to this machine: texts of any size, rendered on request, and Inspect View.
+"""Serve the site to this machine, with texts of any size, rendered on request, and Inspect View.
 
 Every local process that can open a connection can read it. Web pages cannot:
 `podium.harness.listener` checks the Host header of a request, and `HEADERS` forbid other pages to
@@ -61,28 +61,28 @@ NO_PAGE = "There is no page {!r:.80} here."
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """The options of a view."""
+    """The options of `podium view`."""
 
     port: int = 0
     """0: any free port."""
     report: ReportOptions = DEFAULTS
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Current suite versions, by name."""
+    """Suite name -> current version."""
 
 
 @dataclass(slots=True)
 class _Made:
-    """The site of one state of the runs' files."""
+    """The site that was built from one state of the runs' files."""
 
     state: frozenset[tuple[str, int, int]]
     pages: Mapping[str, Path]
     first: str
-    """The page at `/`."""
+    """The file name of the page at `/`."""
     index: Index
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """Downloads and blocks with other references, rendered on request."""
+    """File name -> function that renders it on request: downloads, blocks with other references."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class ServedRuns:
             return self._made
 
     def made(self) -> _Made:
-        """Return the last built site, which the requesting page belongs to."""
+        """Return the last built site, to which the page that sends a request belongs."""
         return self._made or self.fresh()
 
     def file(self, site: _Made, name: str) -> Path | None:
@@ -119,7 +119,7 @@ class ServedRuns:
         return path
 
     def log(self, name: str) -> Path | None:
-        """Return a log of the runs; never a file outside their folders, not even by a link."""
+        """Return the path of a log; None for an unknown name or a link out of the runs' folders."""
         path = self.made().logs.get(name)
         places = [folder.resolve() for folder in self.dirs]
         if path is None or not any(path.resolve().is_relative_to(folder) for folder in places):
@@ -127,7 +127,7 @@ class ServedRuns:
         return path
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
-        for name in ("downloads", "data/against"):  # rendered from older files
+        for name in ("downloads", "data/against"):  # rendered from earlier states of the logs
             rmtree(self.folder / name, ignore_errors=True)
         served = _are_served(self.dirs)
         beside = None if served else beside_a_report(self.dirs)
@@ -156,12 +156,12 @@ def _are_served(dirs: Sequence[Path]) -> bool:
 
 
 def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and time of all files that a running, edited or signed run changes."""
+    """Yield path, size and modification time of all files that change while or after runs."""
     for folder in dirs:
         for path in chain(
             [folder], *(folder.glob(kind) for kind in (f"**/*{EVAL}", JOURNALS, "**/*.json"))
         ):
-            with suppress(OSError):  # a temporary file may be gone already
+            with suppress(OSError):  # a temporary file may have been deleted since
                 about = path.stat()
                 yield str(path), about.st_size, about.st_mtime_ns
 
@@ -169,7 +169,7 @@ def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
 def serve_view(
     dirs: Sequence[Path], say: Callable[[str], None], options: ViewOptions = ViewOptions()
 ) -> None:
-    """Serve the pages of runs to this machine until a signal; UserError, if any, before that."""
+    """Serve the pages of runs on loopback until a signal; UserError if they cannot be read."""
     with (
         bound_socket(ADDRESS, options.port) as listener,
         TemporaryDirectory(prefix="podium-view-") as folder,
@@ -187,7 +187,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
     def page(request: Request) -> Response:
         name = request.path_params.get("name") or ""
-        # A page shows the current files; its data files come from the site that the page is from.
+        # A page is built from the current logs; its data files are of the same build as the page.
         site = runs.fresh() if not name or name.endswith(".html") else runs.made()
         path = runs.file(site, name or site.first)
         return FileResponse(path) if path else _missing(NO_PAGE.format(name))
@@ -224,7 +224,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
 @dataclass
 class InspectViewer:
-    """Inspect's own installed viewer, for the logs of the runs."""
+    """Inspect's log viewer, as installed, for the logs of the runs."""
 
     runs: ServedRuns
     folder: Path
@@ -238,14 +238,14 @@ class InspectViewer:
 
     @cached_property
     def policy(self) -> str:
-        """Its own content security policy."""
+        """The viewer's own content security policy."""
         stated: Json = json.loads((self.folder / POLICY).read_text(encoding="utf-8"))
         rules = (f"{name} {' '.join(sources)}" for name, sources in stated["directives"].items())
         return "; ".join(rules) + NO_FRAME
 
     @property
     def routes(self) -> list[Route | Mount]:
-        """Its routes: the page, scripts, a list of logs, and parts of logs."""
+        """The viewer's routes: its page, scripts, the list of logs, and parts of logs."""
         # A package's files may be links into an installer's cache.
         assets = StaticFiles(directory=self.folder / "assets", follow_symlink=True)
         return [
@@ -280,7 +280,7 @@ NAMED = ("eval_id", "run_id", "task", "task_id", "task_version", "model")
 
 
 def _overview(path: Path) -> Json:
-    """Return a log's entry in Inspect's viewer: Inspect's `LogOverview`, the fields it needs."""
+    """Return a log's entry in Inspect's viewer, with the necessary fields of its `LogOverview`."""
     with open_log(path) as log:
         header = log.header
         about, stats = header["eval"], header.get("stats") or NOTHING
@@ -303,12 +303,12 @@ def _missing(sentence: str) -> Response:
 
 
 def _unreadable(_: Request, error: Exception) -> Response:
-    """Say why the runs cannot be read; a file that is being written may be readable later."""
+    """Return status 503 and why runs cannot be read; a file being written may be readable soon."""
     return PlainTextResponse(f"{error} Reload this page after fixing that.\n", 503)
 
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
-    """Return the application restricted to GET and HEAD, with `HEADERS` on its responses."""
+    """Restrict an application to GET and HEAD, and add `HEADERS` to its responses."""
     message = "These pages can only be read: GET or HEAD.\n"
     refusal = PlainTextResponse(message, 405, {"Allow": "GET, HEAD"})
 
