@@ -36,7 +36,7 @@ from podium.harness.rewards.splits import SuiteSplit, question_digest
 from podium.harness.suite import NONE_PUBLISHED, Card, Split
 from podium.harness.workflow import Malformed, Workflow
 
-VALIDATES = 0.2  # share of the teaching questions that picks the checkpoint: podium's choice
+VALIDATES = 0.2  # share of the training questions that selects the checkpoint (podium's choice)
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
 """Plans that name one worker by its number; 16 names would fill most of a small prompt."""
@@ -54,7 +54,7 @@ class VerdictDataset:
     teaches: Matrix
     validates: Matrix
     public: tuple[str, ...] = field(default=(), repr=False)
-    """If its own texts must not be published: other texts, to train a tokenizer on."""
+    """Other texts to train a tokenizer on, if the questions' texts must not be published."""
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ def split_verdicts(
 
 
 def _grouped(items: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Return groups of indices of equal questions, by date or shuffled: the last validate."""
+    """Return indices grouped by equal question, by date or shuffled; the last groups validate."""
     groups: dict[str, list[int]] = {}
     for i, item in enumerate(items):
         groups.setdefault(question_digest(item.text), []).append(i)
@@ -171,7 +171,7 @@ class _VerdictSuite:  # judged questions are in none of its splits
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
-    """Return the train split, and the one that picks the checkpoint."""
+    """Return the train split, and the validation split, which selects the checkpoint."""
     teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
     suite = _VerdictSuite(
         name=verdicts.name,

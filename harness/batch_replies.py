@@ -336,7 +336,7 @@ class BatchSummary(RecordSummary):
     unreadable: list[str] = field(default_factory=list[str])
     """A sentence for each row that cannot be read: its file, line, field and what is wrong."""
     broken_off: list[str] = field(default_factory=list[str])
-    """Replies that were recorded, and whose finish reason says that a failure ended them."""
+    """Recorded replies whose finish reason says that a failure ended them."""
 
     def __str__(self) -> str:
         lines = [RecordSummary.__str__(self)]
@@ -364,7 +364,7 @@ def _rest(sentences: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request that can be replayed."""
+    """A request whose replies can be replayed, and its digest."""
 
     request: BatchRequest
     digest: str
@@ -443,7 +443,7 @@ def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
 
 @dataclass(slots=True)
 class _Batch:
-    """A batch while its results are read."""
+    """The state of a batch while its results are read."""
 
     results: str
     requests: str

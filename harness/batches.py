@@ -152,7 +152,7 @@ class KeptBatches(Batcher[Any, Any]):
         return line_data["custom_id"], client._make_status_error_from_response(reply)
 
     def _adapt_batch_info(self, input: Any) -> Any:
-        """Return OpenAI's batch; `failed` if it ended without files: Inspect would poll on."""
+        """Return OpenAI's batch, as `failed` if it ended without files: else Inspect waits."""
         is_final = input.status in ("failed", "expired", "cancelled")
         if not is_final or input.output_file_id or input.error_file_id:
             return input

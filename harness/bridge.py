@@ -29,7 +29,7 @@ _NETWORK = {
     **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),
     **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"), 0),
 }
-"""Audit events that leave the process, and the index of the argument with the target
+"""Audit events of network access, and the index of the argument with the target
 (docs.python.org/3/library/audit_events.html)."""
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
@@ -121,7 +121,7 @@ class BridgedQuestion:
         tool_choice: ToolChoice | None,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer one request of the framework from the pool: Inspect's `GenerateFilter`."""
+        """Answer one request of the framework by a worker; used as Inspect's `GenerateFilter`."""
         # After an error no more calls are made: each later request raises the first error again.
         if self.trouble is not None:
             raise self.trouble
@@ -149,7 +149,7 @@ class BridgedQuestion:
         return Step(worker, subtask, tuple(sorted(self.replies)), "\n\n".join(systems) or None)
 
     def _named(self, text: str) -> str:
-        """Return a text without the question and the replies that it repeats."""
+        """Replace the question and earlier replies in a text by placeholders."""
         text = text.replace(self.question.text, "[question]")
         for index, reply in self.replies.items():
             if len(reply.text) > len("[reply 10]"):  # a shorter one may match by chance
@@ -235,7 +235,7 @@ async def _run(name: str, script: Script, port: int) -> str:
         "OPENAI_API_KEY": NO_KEY,
         **script.environment,
     }
-    # Inspect's local sandbox would hand on our environment, keys included.
+    # Inspect's local sandbox would pass on our environment, API keys included.
     clean = ["env", "-i", *(f"{key}={value}" for key, value in settings.items())]
     payload = json.dumps(dict(script.given))
     process = await sandbox().exec([*clean, script.python, FILE], input=payload)

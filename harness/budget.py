@@ -38,7 +38,7 @@ class LimitName:
     unpriced: str = "."
     """The end of the message after a call without a price."""
     one: str = ""
-    """`question` or `request`, if it limits each of these: one ends, others go on. Else empty."""
+    """`question` or `request`, if each of them has this limit: only that one ends. Else empty."""
     ends: datetime | None = None
     """When the next day begins, if the limit is per day."""
 
@@ -64,7 +64,7 @@ class Turns(Protocol):
     """Decides when a call may begin."""
 
     async def turn(self, who: str) -> None:
-        """Wait until a call of `who` may begin; SpendLimit if none may any more."""
+        """Wait until a call of `who` may begin; SpendLimit if no more calls may begin."""
         ...
 
 
@@ -279,7 +279,7 @@ class CallPrice:
 
     ref: str
     usd: Decimal | None
-    why: str = ""  # `usd` is unknown
+    why: str = ""  # reason, if `usd` is unknown
 
 
 @dataclass(slots=True)
@@ -288,7 +288,7 @@ class Allowance:
 
     spend: Spend
     price_ref: str
-    most: Decimal | None = None  # Maximum cost of one HTTP request; None if it has no bound
+    most: Decimal | None = None  # Maximum cost of one HTTP request; None if unknown
     requests: int = 1  # HTTP requests that an attempt may send: a client may retry by itself
     requests_lost: int = 0
     _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])

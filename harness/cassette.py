@@ -37,7 +37,7 @@ from podium.harness.suite import Suite, Varied, publishable, refuse_redacted
 from podium.harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
-"""Cassettes made on demand: name -> maker of the file. Filled by suites/_registry.py."""
+"""Cassettes made on demand: name -> function that makes the file (see suites/_registry.py)."""
 SourceLabel = Literal["live", "rehearsal"]
 Key = tuple[str, str, int, int]  # Worker, request digest, epoch, occurrence
 
@@ -105,7 +105,7 @@ class Cassette:
 
     @property
     def epochs(self) -> int:
-        """How many epochs were recorded."""
+        """The number of epochs that were recorded."""
         return max((row.epoch for row in self.rows.values()), default=0)
 
     @property

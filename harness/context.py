@@ -30,19 +30,19 @@ class RunContext(NamedTuple):
 
     log_dir: Path = Path()  # Relative file arguments are found below it
     spec: "PoolSpec | None" = None  # the run's pool, used wherever its name is given
-    journal: object = None  # `current_journal`: records calls of the task that is being made
+    journal: object = None  # `current_journal`: records calls of the task being built
     public_tests: PublicTests | None = None  # if the suite has some and a box
     programs: anyio.CapacityLimiter | None = None  # limits the run's parallel programs
     spend: "Spend | None" = None  # The meter of the run; None if dollars are not counted
     turns: "Turns | None" = None  # when a provider's call may begin; None: immediately
-    generation: int | None = None  # number of a shard's process
+    generation: int | None = None  # number of this process in its shard
     progress: "ProgressLine | None" = None
     recorder: object = None  # `current_recorder`: records calls of the running sample
     equal: object = None  # `EqualBudget`: what every system may use for one question
     begins_s: float | None = None  # when a call begins on its answer's critical path
     keeps: int = 0  # calls of an equal budget reserved for a judge or an aggregator
     sample: SampleIndex | None = None  # epoch and repetition of the reply that a pool requests
-    in_flight: object = None  # `call_in_flight`: the call that is waited for
+    in_flight: object = None  # `call_in_flight`: the call whose reply is awaited
     overflows: Overflows = WRONG  # the result of a request that is longer than a model's context
     shutdown: object = None  # `current_shutdown`: lets no new call begin once a signal has come
     watch: Callable[[str], Exception] | None = None  # the error if a framework bypasses podium
@@ -52,7 +52,7 @@ _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  #
 
 
 def current() -> RunContext:
-    """Return the context of this code."""
+    """Return the context of the running task or thread."""
     return _CONTEXT.get()
 
 

@@ -40,18 +40,18 @@ class EqualBudget:
     limit: Decimal
 
     def __str__(self) -> str:
-        """Return it as it is typed: `calls=9`."""
+        """Return the budget as the option's text: `calls=9`."""
         return f"{self.unit}={self.limit.normalize():f}"
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it limits tokens or dollars: each call then needs a known maximum."""
+        """Whether the budget is in tokens or dollars: each call then needs a known maximum."""
         return self.unit in ("tokens", "usd")
 
     def most(
         self, prompt_bytes: int, max_tokens: int | None, price: Price | None
     ) -> Decimal | None:
-        """Return the maximum that one call can take; None if it has no bound."""
+        """Return the maximum that one call can use, in the unit; None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if self.unit == "seconds":
@@ -62,7 +62,7 @@ class EqualBudget:
         return upper_bound(attempted, price)
 
     def taken(self, usage: Usage | None, price: Price | None) -> Decimal | None:
-        """Return an answered call's calls, tokens or dollars; None if unknown. Not for seconds."""
+        """Return what an answered call used, in the unit (not seconds); None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if usage is None or (self.unit == "usd" and price is None):
@@ -111,14 +111,14 @@ class Envelope:
     used: Decimal = ZERO
     held: Decimal = ZERO
     now_s: float = 0.0
-    """End of the latest reply on the critical path."""
+    """End of the latest reply, in seconds on the critical path."""
     refused: bool = False
     """Whether the budget prevented a call, or a reply came too late."""
     _settled: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def unused(self) -> Decimal:
-        """The rest of the budget, in its unit."""
+        """The remaining budget, in its unit."""
         return max(self.budget.limit - self.used, ZERO)
 
     async def hold(self, bound: Decimal) -> None:
@@ -130,7 +130,7 @@ class Envelope:
         self.held += bound
 
     def begins_s(self) -> float:
-        """Return when a call that goes out now begins on the critical path."""
+        """Return when a call sent now begins, in seconds on the critical path."""
         begins = current().begins_s
         return self.now_s if begins is None else begins
 

@@ -22,7 +22,7 @@ from podium.harness.records import EMPTY, Answer, Kind, Question, Reply
 from podium.harness.workflow import REPLIES, Step, Workflow
 
 EARLIER = "Replies of earlier steps:"
-"""The heading of earlier replies, in the message to a last step's worker after a conversation."""
+"""The heading of earlier replies, in the message that follows a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _text(run: "_Run", results: Sequence[Reply]) -> str:
 async def _side_by_side(
     work: Callable[[int], Coroutine[Any, Any, None]], numbers: Iterable[int]
 ) -> None:
-    """Do the work of every number; the first failure is raised, once, after all have ended."""
+    """Run `work` for all numbers concurrently; raise the first failure after all have ended."""
     try:
         async with anyio.create_task_group() as tasks:
             for number in numbers:
@@ -129,7 +129,7 @@ class _Run:
             if self.replies[read] is None:
                 await self.ended[read].wait()
         self.stopped = self.stopped or self._over_budget(index)
-        # All that it reads has replied, or a budget has stopped us.
+        # All steps that it reads have replied, or a budget has stopped them.
         history = [(steps[read], reply) for read in reads if (reply := self.replies[read])]
         joins = self.keeps and index == len(steps) - 1
         lacks = self.spent and reads and len(history) < (1 if self.keeps else len(reads))
@@ -263,7 +263,7 @@ class Session:
         later steps.
         """
         start = len(self.steps)
-        every = tuple(range(start))  # the steps of this call do not count
+        every = tuple(range(start))  # earlier steps, none of this call
         reads = [every if step.reads == "all" else step.reads for step in steps]
         assert {read for ids in reads for read in ids} <= {*every}, "steps read what has replied"
         spelled = [replace(step, reads=ids) for step, ids in zip(steps, reads, strict=True)]

@@ -40,10 +40,10 @@ else:
 MIB, GIB = 1 << 20, 1 << 30
 SETTINGS = 4 * MIB  # a pool, a price book, a config, cards, a key: the largest has 12 kB
 DOCUMENT = 2 * GIB  # A JSON file that is read whole: a manifest of 10 million samples fits
-LINE = 512 * MIB  # of JSON Lines or CSV: a program's hidden tests are a field of 100 MB
+LINE = 512 * MIB  # a line of JSON Lines or CSV: a program's hidden tests are a field of 100 MB
 MEMBER = 4 * GIB  # A member of an archive: one question with all calls that were made for it
-SMALL = 64 * MIB  # unpacked bytes of a member allowed at any ratio; of an archive four times that
-RATIO = 250  # Above that, maximum size of a member or an archive relative to its packed bytes
+SMALL = 64 * MIB  # unpacked bytes of a member allowed at any ratio; of an archive, four times that
+RATIO = 250  # maximum ratio of unpacked to packed bytes, above `SMALL`
 MEMBERS = 2_000_000
 PIECE = 1 * MIB  # Bytes that are unpacked at a time
 ZSTD = 93
@@ -64,7 +64,7 @@ def regular_size(path: Path) -> int:
 
 
 def refuse_absent(path: Path) -> None:
-    """Raise UserError if there is no file, or a directory has its name."""
+    """Raise UserError if `path` does not exist or is a directory."""
     if path.is_dir():
         raise UserError(f"{path} is a directory; name a file.")
     if not path.is_file():
@@ -84,7 +84,7 @@ def read_limited(path: Path, limit: int) -> bytes:
 
 
 def format_bytes(size: int) -> str:
-    """Return a number of bytes in words.
+    """Return a number of bytes as text with a unit.
 
     >>> format_bytes(4 << 20), format_bytes(5_000_000_000)
     ('4 MiB', '4.7 GiB')
@@ -228,7 +228,7 @@ class Limited(RawIOBase):
 
 DEEP = "brackets are nested too deeply"
 DOTS = 100  # maximum parts of a dotted key in TOML: its reader takes quadratic time
-DIGITS = 400  # Of a number as text: a token count has 10, an amount in dollars 30
+DIGITS = 400  # maximum characters of a number: a token count has 10, an amount in dollars 30
 
 
 def parse_toml(content: str | bytes) -> dict[str, Any]:

@@ -103,7 +103,7 @@ async def best_within(system: System, question: Question, pool: Pool) -> Answer:
 
 
 def named_pool(pool: str | None) -> PoolSpec | None:
-    """Return the pool of a name (in a run, its own); None without a name: roles are workers."""
+    """Return the pool of a name, or the run's own; None without a name: roles are workers."""
     spec = current().spec
     return spec if spec and spec.name == pool else read_pool(pool) if pool else None
 
@@ -315,7 +315,7 @@ def public_tests_of(
 
 @solver
 def offer_public_tests(tests: PublicTests) -> Solver:
-    """Let a sample's later solvers run public tests, in a task without `podium run`."""
+    """Let a sample's later solvers run public tests, in a task for `inspect eval`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         extend_context(public_tests=tests)

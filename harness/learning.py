@@ -38,7 +38,7 @@ class MatrixQuestion:
     kind: Kind = "text"
     date: str = ""  # ISO day on which it became public, if known
     group: str = ""  # a shared source, such as a subject: for clustered errors and folds
-    split: Literal["", "train", "eval"] = ""  # as its source declares it
+    split: Literal["", "train", "eval"] = ""  # as the question's source declares it
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +371,7 @@ class Artifact:
 
     @property
     def sha256(self) -> str:
-        """Digest of the file."""
+        """SHA-256 of the artefact's file."""
         return hashlib.sha256(self.as_bytes()).hexdigest()
 
 
@@ -430,7 +430,7 @@ def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
 class TrainingBudget:
     """The questions that a system may train on, and how many worker calls it may make."""
 
-    questions: tuple[Question, ...]  # of the declared train split, sealed, in a fixed order
+    questions: tuple[Question, ...]  # of the train split, without targets, in a fixed order
     workers: tuple[str, ...]
     calls: int  # worker calls that may be spent: the same for every tunable system of a run
     seed: int

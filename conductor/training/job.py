@@ -85,7 +85,7 @@ class TrainingJob:
     splits: Mapping[str, SuiteSplit]  # train questions, by suite
     held_out: Mapping[str, SuiteSplit]  # to select the best: validation, or last train questions
     left_out: int  # train questions left out because an eval split asks them, too
-    verdicts: VerdictDataset | None = None  # recorded, to replace workers
+    verdicts: VerdictDataset | None = None  # recorded ones, if they replace workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """First rounds that later rounds continue (rounds.py)."""
 
@@ -326,8 +326,8 @@ class StepResults:
 
     items: list[RewardItem] = field(default_factory=list[RewardItem])
     outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
-    seconds: float = 0.0  # that training waited for the outcomes
-    ahead: float = 0.0  # between the first item's start and that wait
+    seconds: float = 0.0  # seconds that training waited for the outcomes
+    ahead: float = 0.0  # seconds from the first item's start to that wait
 
 
 class RewardRecorder:

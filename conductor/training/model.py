@@ -87,11 +87,11 @@ def chat_template(tokenizer: Any) -> ChatTemplate:
 
 # --- attention that begins as a look-up ---------------------------------------------------------
 #
-# If the order of workers changes, a plan's number has to be read off the prompt: find the line
+# If the order of workers changes, a worker's number has to be read in the prompt: find the line
 # whose card begins with a word, take the number before it, say it again in the list. Transformers
 # learn such steps as induction heads (arXiv 2209.11895); as in mimetic initialisation (arXiv
-# 2305.09828) structure is set here and the warm start trains all of it. Which places look at which
-# is set; no word, worker or number. EXPERIMENTS.md has the effect.
+# 2305.09828) structure is set here and the warm start trains all of it. Set is which
+# positions attend to which, but no word, worker or number. EXPERIMENTS.md has the effect.
 
 LINES = (0, 1)
 """Places back of the tokens that the first half of the second layer's heads compare: a word itself
@@ -298,7 +298,7 @@ def _own_plans(
 ) -> dict[TrainingRow, str]:
     from podium.conductor.training.generation import greedy_texts
 
-    limit = int(config.grpo.get("max_completion_length", 256))  # TRL's own
+    limit = int(config.grpo.get("max_completion_length", 256))  # TRL's default
     prompts = [row.prompt for row in rows]
     with autocast(config):
         texts = greedy_texts(model, tokenizer, prompts, limit, config.validation.batch)

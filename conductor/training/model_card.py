@@ -42,7 +42,7 @@ OPTIMISTIC = """
 A run's `best` is the checkpoint with the highest of all its validations, so that figure
 is a maximum and optimistic, more so if a run was validated often. Quote results on questions that
 selected nothing: the suites' `eval` split, or the part of a study's split kept for judging."""
-LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # of each seed
+LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # files of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
 # A checkpoint's files; without `training_args.bin`, a pickle, which can run code.

@@ -26,7 +26,7 @@ from podium.harness.rewards.trainers import run_in_loop
 
 T = TypeVar("T")
 HELD_OUT = 8  # one in this many drawn pools is held out for validation
-KINDINGS = 24  # clusterings of the train questions, by other suites or other seeds
+KINDINGS = 24  # number of clusterings of the train questions, by suites and seeds
 FEWEST, MOST = 6, 220  # range of questions per suite behind a profile
 SIZES = (0.25, 0.45, 0.3)  # shares of plans of one, two and three steps in the first search
 BETTER = 0.05  # reward by which a plan beats the best worker alone, for it to be imitated
@@ -261,7 +261,7 @@ def routing_loss(weights: Any, rows: Sequence[Row], worth: np.ndarray, torch: An
 
 
 def random_plans(count: int, workers: int, rng: Generator) -> Plans:
-    """Return plans of one to three steps whose tasks and workers are drawn evenly."""
+    """Return plans of one to three steps with tasks and workers drawn uniformly."""
     plans = Plans(
         np.full((count, policy.MAX_STEPS), policy.END),
         np.zeros((count, policy.MAX_STEPS), np.int64),

@@ -1,4 +1,4 @@
-"""A training's folder: its manifest, a line per step, and the state that a resumed run needs."""
+"""A training's folder: its manifest, its metrics by step, and the state that a resume needs."""
 
 import hashlib
 import json
@@ -61,7 +61,7 @@ GRADED = {f"status/{status.value}" for status in VALUED}
 
 
 def validation_text(line: Mapping[str, Any]) -> str:
-    """Return a step's validation as text for a person; empty if it has none.
+    """Return a step's validation as a sentence to print; empty if it has none.
 
     An entropy bonus may teach a policy to write on after its plan, which no reward penalises: two
     of six trainings of the practice recipes did, and the best plans of one have 97 tokens, not 28.
@@ -304,7 +304,7 @@ def training_finished(config: TrainingConfig, out: Path) -> bool:
 
 
 def peak_gib() -> float:
-    """Return the most memory that this process has held so far, in GiB."""
+    """Return this process's peak memory so far, in GiB."""
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)
 
@@ -467,7 +467,7 @@ def note_step(state: TrainingState, line: Mapping[str, Any]) -> None:
 
 
 def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:
-    """Note a validation; return whether it is the best so far. Of equal ones, the earliest."""
+    """Note a validation; return whether it is better than all earlier ones."""
     state.validation = validation
     if validation is None:
         return False
@@ -483,7 +483,7 @@ def note_validation(state: TrainingState, step: int, validation: Validation | No
 def sure_share(validation: Validation) -> float | None:
     """Return right answers as a share of all held-out questions; None if none has a grade.
 
-    Over graded questions alone, a few lucky grades would stay the best for good.
+    Over graded questions alone, a few lucky grades would stay the best ever.
 
     >>> sure_share({"correct": 1.0, "masked": 0.75}), sure_share({"correct": 0.5, "masked": 0.0})
     (0.25, 0.5)

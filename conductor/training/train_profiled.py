@@ -78,7 +78,7 @@ def train_profiled(job: TrainingJob, say: Say) -> str:
 
 @dataclass(slots=True)
 class _Learner:
-    """Weights with the moments of Adam (arXiv 1412.6980): a step continues where one ended."""
+    """Weights and the moments of Adam (arXiv 1412.6980), from which a resumed training goes on."""
 
     weights: dict[str, Any]  # name -> torch tensor
     optimiser: Any
@@ -105,7 +105,7 @@ class _Learner:
         state: dict[str, Any] = self.arrays()
         for name, values in self.weights.items():
             moments = self.optimiser.state[values]
-            state["updates"] = np.array(float(moments["step"]))  # those of the warm start, too
+            state["updates"] = np.array(float(moments["step"]))  # with those of the warm start
             state[f"mean/{name}"] = moments["exp_avg"].numpy()
             state[f"square/{name}"] = moments["exp_avg_sq"].numpy()
         return state

@@ -139,7 +139,7 @@ class ConductorTrainer(TrlAdapter):
     """TRL's trainer, extended by a run folder."""
 
     def __init__(self, stepping: "StepCallback", **arguments: Any) -> None:
-        """Pass everything else to TRL."""
+        """Take the step callback; pass all other arguments to TRL."""
         logging.getLogger("trl.trainer.grpo_trainer").addFilter(without_prompts)
         super().__init__(callbacks=[stepping], **arguments)
         self.stepping = stepping
@@ -172,7 +172,7 @@ class ConductorTrainer(TrlAdapter):
 
     @contextmanager
     def writing(self) -> Generator[Any]:
-        """Yield the model for generation: adapters merged, number types as in an update."""
+        """Yield the model for generation: adapters merged, autocast as in an update."""
         checkpointing = self.args.gradient_checkpointing_kwargs
         with (
             unwrap_model_for_generation(
@@ -288,7 +288,7 @@ def agreed(reason: str) -> str:
 
 
 class StepCallback(Callback):
-    """Writes a line per step, validates, keeps the best model and ends the training."""
+    """Writes each step to metrics.jsonl, validates, keeps the best model and ends the training."""
 
     def __init__(
         self,

@@ -204,7 +204,7 @@ PASSES = 3  # of an update, forwards and backwards
 # Assumed, not measured by us:
 CARD = "H100"
 FLOPS = 989e12  # operations a second in bf16, without sparsity: its data sheet
-CARD_BYTES = 80e9  # for more bytes, the estimate is for two GPUs or more
+CARD_BYTES = 80e9  # memory of a GPU; a model that needs more is estimated on two or more
 UPDATING = 0.30  # share of FLOPS reached in updates
 WRITING = 0.10  # share of FLOPS reached while many plans are written
 VLLM_LAUNCH_S = 0.3e-3  # seconds per position and layer with vLLM's CUDA graphs
@@ -376,7 +376,7 @@ def plan_totals(training: TrainingJob) -> PlanTotals:
 def estimate_text(training: TrainingJob) -> str:
     """Return the estimate as lines of text."""
     config, sizes, totals = training.config, batch_sizes(training.config), plan_totals(training)
-    weight_dtype(config)  # raises what a training would, and so does the next call
+    weight_dtype(config)  # raises the errors of a training, as the next call does
     refuse_missing_folder(config)
     data = ", ".join(
         f"{name} {len(split.questions)} + {len(training.held_out[name].questions)} held out"

@@ -1,7 +1,7 @@
 """Training data of a policy: rows by id, and plans for a warm start, drawn or given.
 
 Random workers would teach a model to ignore the question (EXPERIMENTS.md). So a plan's workers
-depend on the words that question and subtask share with each worker's card (its description).
+depend on the words that question and subtask share with each worker's card, not on targets.
 """
 
 import re

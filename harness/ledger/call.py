@@ -136,7 +136,7 @@ class Call:
 
 
 def contradictions(call: Call) -> Iterator[str]:
-    """Yield contradictions in a call's token counts: a sum above its parts, or the reverse."""
+    """Yield contradictions in a call's token counts: negative, or a sum unlike its parts."""
     uncached, read, write, output = (
         call.input_uncached,
         call.cache_read,
@@ -225,7 +225,7 @@ REFUSED = 300
 def billable_reply(
     cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool
 ) -> Billable:
-    """Return whether a reply is billed; a `doubtful` one without usage is billed as a failure."""
+    """Return whether a reply is billed; a `doubtful` one without usage counts as a failure."""
     if cache == "read":
         return "no"
     if usage is not None or not doubtful:
@@ -255,7 +255,7 @@ def money(attempted: Attempted | Call, price: Price | None) -> Fields:
 
 
 def at_price(call: Call, price: Price | None) -> Call:
-    """Return a call as it would be at another price."""
+    """Return a call with its costs recomputed at a price."""
     return replace(call, **money(call, price))
 
 
