@@ -44,19 +44,19 @@ class LimitName:
 
 
 class Lease(Protocol):
-    """One process's part of a limit that several processes share; it can request more."""
+    """A shard's part of a limit in dollars that several shards share; it can request more."""
 
     @property
     def granted(self) -> Decimal | None:
-        """Limit of this process in dollars, earlier attempts included; None: no limit."""
+        """Dollars granted to the shard, spend of its earlier processes included; None: no limit."""
         ...
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Ask for a grant of `most` dollars (None: all that is left); return whether to retry."""
+        """Ask to raise `granted` to `most` dollars (None: all); return whether to check again."""
         ...
 
     def keep(self, usd: Decimal) -> None:
-        """Give back the grant above `usd`, if other processes wait for dollars."""
+        """Give back the granted dollars above `usd`, if other shards wait for them."""
         ...
 
 

@@ -35,7 +35,7 @@ class RunContext(NamedTuple):
     programs: anyio.CapacityLimiter | None = None  # limits the run's parallel programs
     spend: "Spend | None" = None  # The meter of the run; None if dollars are not counted
     turns: "Turns | None" = None  # when a provider's call may begin; None: immediately
-    generation: int | None = None  # number of this process in its shard
+    generation: int | None = None  # `ShardLimits.generation`, in a shard
     progress: "ProgressLine | None" = None
     recorder: object = None  # `current_recorder`: records calls of the running sample
     equal: object = None  # `EqualBudget`: what every system may use for one question

@@ -413,13 +413,13 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
 
 
 def refuse_unwritable_file(out: Path, option: str) -> None:
-    """Raise UserError if `out` cannot be a file to write: a pipe, a device, a broken link, ..."""
+    """Raise UserError if file `out` cannot be written: a directory, a pipe, a broken link, ..."""
     refuse_no_file(out, f"name another {option}")
     refuse_unwritable(out.parent, option)
 
 
 def refuse_no_file(out: Path, fix: str) -> None:
-    """Raise UserError if `out` exists but is no regular file: a directory, pipe or device."""
+    """Raise UserError if `out` is a directory, a pipe, a device or a broken link."""
     # A pipe waits for a reader, `/dev/zero` has no end, and a link could be changed meanwhile.
     try:
         mode = out.stat().st_mode

@@ -306,7 +306,7 @@ def grade_replies(
 
 
 def _questions(suite: Suite[Any], problems: Path | None, ids: Set[str]) -> Mapping[str, Question]:
-    """Return questions with these `ids`; splits that are not needed may fail to load."""
+    """Return at least the questions with these `ids`; other splits may fail to load."""
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
     questions: dict[str, Question] = {}

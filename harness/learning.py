@@ -142,7 +142,7 @@ class RoutedSystem:
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A router's result at one willingness to pay, in dollars per right answer (None: no cost)."""
+    """A router's result at one willingness to pay, in dollars per right answer (None: by score)."""
 
     willingness: float | None
     score: float

@@ -90,8 +90,8 @@ def chat_template(tokenizer: Any) -> ChatTemplate:
 # If the order of workers changes, a worker's number has to be read in the prompt: find the line
 # whose card begins with a word, take the number before it, say it again in the list. Transformers
 # learn such steps as induction heads (arXiv 2209.11895); as in mimetic initialisation (arXiv
-# 2305.09828) structure is set here and the warm start trains all of it. Set is which
-# positions attend to which, but no word, worker or number. EXPERIMENTS.md has the effect.
+# 2305.09828) structure is set here (which positions attend to which, but no word, worker or
+# number), and the warm start trains all of it. EXPERIMENTS.md has the effect.
 
 LINES = (0, 1)
 """Places back of the tokens that the first half of the second layer's heads compare: a word itself
