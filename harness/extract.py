@@ -106,7 +106,7 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
 
 
 def normalised(kind: Kind, reply: str) -> str | None:
-    """Return a reply's answer in a form that is the same for equal answers; None without one."""
+    """Return a reply's answer in a form that is the same for equal answers, or None."""
     if kind == "integer":
         number = extract_integer(reply)
         return None if number is None else str(number)
@@ -163,7 +163,7 @@ def _decided(
     joined: Join[ValueT],
     steps: list[Step],
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return the last statements' value and the rule; UNCLEAR if withdrawn or hedged."""
+    """Return the last statements' value (UNCLEAR if withdrawn or hedged) and the deciding rule."""
     final: list[Statement] = []
     values: list[ValueT] = []
     for statement in reversed(candidates):
@@ -272,7 +272,7 @@ def _behind_verb(text: str) -> str:
 
 
 def _value(text: str) -> str | None:
-    """Return a value without emphasis, quotes, remarks and a formula's delimiters, or None."""
+    """Return a value without emphasis, quotes, remarks and formula signs; None if empty."""
     text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
     plain = RULE["remark"].sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
@@ -431,7 +431,7 @@ class _Choices:
         return bool(listed) and not RULE["reasons"].search(text)
 
     def concluded(self, tail: str) -> Concluded[str]:
-        """Return the letter that a reply without statements concludes with, and the rule."""
+        """Return the letter with which a reply without statements ends, and the deciding rule."""
         if _HEADING.search(tail) and any(word in tail for word in OPTION_WORDS):
             tail = RULE["rejected-list"].sub("\n", tail)
         lines = statements.last_lines(tail)

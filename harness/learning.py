@@ -142,7 +142,7 @@ class RoutedSystem:
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A router's result at one willingness to pay, in dollars per right answer (None: by score)."""
+    """A router's result at one willingness to pay, in dollars per right answer (None: any)."""
 
     willingness: float | None
     score: float
