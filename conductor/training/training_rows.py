@@ -385,8 +385,8 @@ class PlanCorpus:
             return lists
         if not (self._recipe.names and numbers):
             return f"\n{lists}"
-        # Each number of the list is found by the token two before it, three before it here
-        # (`look_up` in model.py): the first one by `Ask`, the others by the number before.
+        # `look_up` in model.py finds each number of the list in this thought: the token two before
+        # it in the list is three before it here (`Ask` or the previous number).
         labels = (f"{first_word(row.known[number])}{number}" for number in numbers)
         return f"{COMPACT_THOUGHT.format(', '.join(labels))}\n{lists}"
 
