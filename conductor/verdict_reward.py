@@ -1,7 +1,7 @@
 """Training on recorded verdicts: the data set, its split, the value of a one-step plan.
 
 The plan of one step names a worker, and that worker's recorded verdict on the question is the
-grade. Judged questions are never given to a trainer, as `study.json` records.
+grade. Questions kept for judging are never given to a trainer; `study.json` records which are.
 """
 
 import hashlib
@@ -36,29 +36,29 @@ from podium.harness.rewards.splits import SuiteSplit, question_digest
 from podium.harness.suite import NONE_PUBLISHED, Card, Split
 from podium.harness.workflow import Malformed, Workflow
 
-VALIDATES = 0.2  # share of the teaching questions that picks the checkpoint: podium's choice
+VALIDATES = 0.2  # share of the training questions that selects the checkpoint (podium's choice)
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
-"""One worker, a bare ordinal in a fixed order: 16 names would be most of a small prompt."""
+"""Plans that name one worker by its number; 16 names would fill most of a small prompt."""
 NO_WORKER = -1  # an unreadable plan: the model failed, so the question counts as wrong
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictDataset:
-    """The recorded verdicts that a trainer may see, and how judged ones were split off."""
+    """The recorded verdicts that a trainer may see, and how those for judging were split off."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
-    suite: str  # that asks these questions; it must not judge a checkpoint trained on them
+    suite: str  # the suite of these questions: it must not judge a checkpoint trained on them
     split: str  # as `podium route --split` names it
     split_seed: int
     teaches: Matrix
     validates: Matrix
     public: tuple[str, ...] = field(default=(), repr=False)
-    """If its own texts must not be published: other texts, to train a tokenizer on."""
+    """Other texts to train a tokenizer on, if the questions' texts must not be published."""
 
     @property
     def name(self) -> str:
-        """Its name in rows and rewards; no suite has such a name."""
+        """The data set's name in rows and rewards; no suite has such a name."""
         return f"verdicts:{self.source}"
 
 
@@ -71,7 +71,7 @@ def split_verdicts(
     split_seed: int = 0,
     public: Sequence[str] = (),
 ) -> VerdictDataset:
-    """Return the verdicts that may teach; UserError when they are too few to split."""
+    """Split the verdicts that may teach into training and validation; UserError if too few."""
     if not all(question.text.strip() for question in may_teach.questions):
         raise UserError(
             f"{may_teach.name}: some questions have no text here, but a conductor reads only the "
@@ -90,7 +90,7 @@ def split_verdicts(
 
 
 def _grouped(items: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Return indices of equal questions together, in the order that `split_verdicts` needs."""
+    """Return indices grouped by equal question, by date or shuffled; the last groups validate."""
     groups: dict[str, list[int]] = {}
     for i, item in enumerate(items):
         groups.setdefault(question_digest(item.text), []).append(i)
@@ -123,7 +123,7 @@ def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyIn
 
 
 def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
-    """Raise UserError if a checkpoint must not be judged: other verdicts, or taught by these."""
+    """Raise UserError if a checkpoint was trained on other verdicts or on judged questions."""
     if about.pinned != judged.source or about.workers != judged.workers:
         raise UserError(
             f"{folder} was trained on other verdicts ({about.source}). Judge it on those."
@@ -171,7 +171,7 @@ class _VerdictSuite:  # judged questions are in none of its splits
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
-    """Return the train split, and the one that picks the checkpoint."""
+    """Return the train split, and the validation split, which selects the checkpoint."""
     teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
     suite = _VerdictSuite(
         name=verdicts.name,
@@ -208,9 +208,9 @@ Scores = Mapping[str, tuple[float | None, ...]]  # by question id and worker; No
 def recorded_verdicts(
     suite: str, matrix: Matrix, names: Sequence[str] = ()
 ) -> tuple[str, tuple[str, ...], Scores]:
-    """Return a matrix for a reward, without texts; `suite` is its name in rows."""
+    """Return `VerdictReward`'s suite, workers and scores for a matrix, without its texts."""
     rows: list[list[float]] = matrix.scores.tolist()
-    verdicts = (tuple(None if v != v else v for v in row) for row in rows)  # NaN differs
+    verdicts = (tuple(None if v != v else v for v in row) for row in rows)  # NaN != NaN
     ids = (question.id for question in matrix.questions)
     return suite, tuple(names) or matrix.workers, dict(zip(ids, verdicts, strict=True))
 
@@ -242,7 +242,7 @@ class VerdictReward:
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
-        for item in items:  # all are refused before one is noted
+        for item in items:  # check all before any is counted
             self._refuse(item)
         outcomes = [self._outcome(item) for item in items]
         for outcome in outcomes:

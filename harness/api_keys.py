@@ -1,4 +1,4 @@
-"""Keys of providers, kept out of all that is written or shown: a provider may quote one."""
+"""Keep API keys out of all that is written or shown: a provider's error may quote a key."""
 
 import operator
 import os
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
-LEAST = 8  # shorter values are words (`EMPTY`, `none`) and occur within others
+LEAST = 8  # characters of a key: shorter values (`EMPTY`, `none`) occur in other texts
 NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
     r"|password|cookie|credentials?)$"
-)  # how names of keys end, in the environment, among a provider's arguments and in headers
-_FROM_POOLS: dict[str, str] = {}  # Value -> name, of all pools that this process has read
+)  # endings of names of keys: environment variables, a provider's arguments, headers
+_FROM_POOLS: dict[str, str] = {}  # key -> its name, from all pools that this process has read
 
 
 def known_keys() -> dict[str, str]:
-    """Return every key that is known now, by its value, the longest first, with its name."""
+    """Return a mapping from each known API key to its name, the longest key first."""
     names = [name for name in os.environ if _is_key(name)]
     values = {os.environ[name].strip(): name for name in names}
     keys = {**values, **_FROM_POOLS}
@@ -33,7 +33,7 @@ def _is_key(name: str) -> bool:
 
 
 def note_keys(owner: str, settings: Mapping[str, Any]) -> None:
-    """Remember the keys among a worker's settings, headers and all."""
+    """Remember the API keys in a worker's settings, nested tables such as headers included."""
     for name, value in _secrets(settings):
         bare = value.removeprefix("Bearer ").removeprefix("Basic ").strip()
         if len(bare) >= LEAST:
@@ -54,7 +54,7 @@ def without_keys(text: str) -> str:
 
 
 def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they may be written down: without those that are keys by their names."""
+    """Return settings without API keys: those named like keys are left out, others replaced."""
     table = cast(dict[str, Any], Cleaner(known_keys()).cleaned({**settings}))
     return {
         name: shown(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else value
@@ -65,12 +65,12 @@ def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Replaces the values of some keys by their names, anywhere in a text or object."""
+    """Replaces API keys by their names, anywhere in a text or object."""
 
     keys: Mapping[str, str]
 
     def text(self, text: str) -> str:
-        """Return a text without them."""
+        """Return a text in which each key is replaced by `[key NAME]`."""
         for value, name in self.keys.items():
             if value in text:
                 text = text.replace(value, f"[key {name}]")
@@ -84,7 +84,7 @@ class Cleaner:
             self._attributes(result)
 
     def error(self, error: BaseException) -> None:
-        """Clean an exception and all that led to it."""
+        """Clean an exception, its causes, and the exceptions of a group."""
         visited: set[int] = set()
         queue: list[BaseException | None] = [error]
         while queue and self.keys:
@@ -97,7 +97,7 @@ class Cleaner:
             queue += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
 
     def cleaned(self, value: Any) -> Any:
-        """Return a value without them; the same object if it holds none."""
+        """Return a value without API keys; the same object if it holds none."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -115,7 +115,7 @@ class Cleaner:
     def _attributes(self, target: Any) -> None:
         for name, value in list(cast("dict[str, Any]", vars(target)).items()):
             content = getattr(value, "_content", None)
-            if isinstance(content, bytes):  # of an HTTP response, which Google's errors keep
+            if isinstance(content, bytes):  # body of an HTTP response, in Google's errors
                 value._content = self.text(content.decode("utf-8", "replace")).encode()
             cleaned = self.cleaned(value)
             if cleaned is not value:
@@ -123,11 +123,11 @@ class Cleaner:
 
 
 def guard_keys(model: "Model") -> "Model":
-    """Let a model's provider raise and return nothing that quotes a key; returns the same model."""
+    """Remove API keys from all that a model's provider returns or raises; return the same model."""
     ask = model.api.generate
     if not getattr(ask, GUARDED, False):
         cast(Any, model.api).generate = _guarded(ask)
-        model.model_args = shown(model.model_args)  # which Inspect writes down; the client has them
+        model.model_args = shown(model.model_args)  # Inspect logs these; the client has the keys
     return model
 
 

@@ -1,8 +1,8 @@
-"""Replies of OpenAI-shaped batches as a cassette: requests, joined with their results.
+"""Make a cassette (a file of recorded replies) from a batch's requests and results.
 
 Rows are those of OpenAI's Batch API, which other servers write too: a request `{custom_id, url,
-body}` and a result `{custom_id, response: {status_code, body}, error}`. Text, finish and usage are
-read; the rest is ignored, since a client's model of a reply refuses fields that it does not know.
+body}` and a result `{custom_id, response: {status_code, body}, error}`. Text, finish
+reason and usage are read; other fields are ignored, because servers add fields of their own.
 """
 
 import gzip
@@ -53,7 +53,7 @@ from podium.harness.usage import believed, raw_usage, usage_from_raw
 Json = dict[str, Any]
 Endpoint = Literal["chat", "responses"]
 ENDPOINTS: Mapping[str, Endpoint] = {"/chat/completions": "chat", "/responses": "responses"}
-"""The ends of the urls whose replies can be replayed, with any prefix."""
+"""Ends of the URLs whose replies can be replayed (any prefix) -> the API's name."""
 STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -63,18 +63,18 @@ STOPS: Mapping[str, StopReason] = {
     "model_length": "model_length",
     "content_filter": "content_filter",
 }
-"""Finish reasons in Inspect's words; any other is unknown."""
+"""A server's finish reason -> Inspect's stop reason; any other becomes `unknown`."""
 FAILED = re.compile(r"error|abort|cancel|fail|insufficient|network|time.?out")
-"""Words in a finish reason which say that a failure ended the reply."""
+"""Words in a finish reason that mean that a failure ended the reply."""
 WITHOUT_TEXT = ("max_tokens", "model_length", "content_filter")
-"""How a reply may end before it has any text."""
+"""Stop reasons of replies that may have no text."""
 UNDONE = ("failed", "cancelled", "queued", "in_progress")
-"""The status of a Responses body that holds no reply."""
+"""Statuses of a body of OpenAI's Responses API that holds no reply."""
 TOOLS = "calls tools, and a cassette can replay text only"
 
 
 class BatchRow(BaseModel):
-    """Part of a row: all other fields may be absent, new or of any type."""
+    """The fields of a row that are read; all others are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -86,19 +86,19 @@ class BatchRequest(BatchRow):
     """A row of a batch's input."""
 
     custom_id: CustomId
-    url: str | None = None  # Mistral and Together name it for the whole batch
+    url: str | None = None  # absent if the server names it for the whole batch
     body: Json
 
     @cached_property
     def endpoint(self) -> Endpoint | None:
-        """Which replies answer it; None for those that cannot be replayed."""
+        """The API that the request calls; None if its replies cannot be replayed."""
         if not self.url:
             return "chat" if "messages" in self.body else "responses"
         path = self.url.partition("?")[0].rstrip("/")
         return next((kind for end, kind in ENDPOINTS.items() if path.endswith(end)), None)
 
     def conversation(self, place: str) -> list[ChatMessage]:
-        """Return the messages sent; UserError if a cassette could not recognise them."""
+        """Return the messages sent; UserError for another URL, tools or content but text."""
         if self.endpoint is None:
             urls = " and ".join(f"/v1{end}" for end in ENDPOINTS)
             raise UserError(f"{place}: podium replays {urls}, and no other url.")
@@ -119,7 +119,7 @@ class BatchRequest(BatchRow):
             turns = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
         try:
             messages: list[ChatMessage] = anyio.run(cast(Any, convert), turns)
-        except Exception as error:  # any error of their client's objects
+        except Exception as error:  # Inspect's converters raise many types
             raise UserError(f"{place} is not a valid request for this url.") from error
         if self.endpoint == "responses" and body.get("instructions"):
             messages.insert(0, ChatMessageSystem(content=str(body["instructions"])))
@@ -127,7 +127,7 @@ class BatchRequest(BatchRow):
 
 
 def _with_body(value: object) -> object:
-    """Return a response with a separate body: Fireworks' is the completion itself."""
+    """Return a response with its completion under `body`; Fireworks writes the bare completion."""
     if not isinstance(value, Mapping):
         return value
     response = cast(Json, value)
@@ -140,14 +140,14 @@ def _parsed(value: object) -> object:
 
 
 class BatchResponse(BatchRow):
-    """The answer over HTTP."""
+    """The HTTP response to one request."""
 
     status_code: int | None = None
     body: Annotated[Json | None, BeforeValidator(_parsed)] = None
 
 
 class BatchResult(BatchRow):
-    """A row of a batch's output, or of its file of errors."""
+    """A row of a batch's output file or error file."""
 
     custom_id: CustomId
     response: Annotated[BatchResponse | None, BeforeValidator(_with_body)] = None
@@ -155,7 +155,7 @@ class BatchResult(BatchRow):
 
     @property
     def body(self) -> Json | None:
-        """The answer of the model's server; None for a call that failed."""
+        """The body of the server's response; None if the call failed."""
         response = self.response
         if _is_error(self.error) or response is None or response.body is None:
             return None
@@ -171,7 +171,7 @@ def _is_error(value: object) -> bool:
 
 
 def _text_of(value: object) -> str | None:
-    """Return the text of a content, which may be a list of parts; ValueError for anything else."""
+    """Return the text of a message's content, a string or a list of parts; else ValueError."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -181,7 +181,7 @@ def _text_of(value: object) -> str | None:
 
 
 def _text_of_part(piece: object) -> str | None:
-    """Return a part's text; None for thoughts, references and other content."""
+    """Return a part's text; None for reasoning, references and other content."""
     if isinstance(piece, str):
         return piece
     if not isinstance(piece, Mapping):
@@ -248,20 +248,20 @@ class BatchReply:
     stop: StopReason
     usage: Usage | None
     model: str
-    """As the server names it; empty if it names none."""
+    """The model's name in the response; empty if it has none."""
     failed_as: str = ""
-    """The finish reason of a reply with a text that may have been broken off by a failure."""
+    """The finish reason, if a failure may have cut the text short; else empty."""
 
 
 def read_replies(endpoint: Endpoint, body: Json, place: str) -> list[BatchReply]:
-    """Return the replies in a body, one for each choice; none if the call failed."""
+    """Return the replies in a response body, one for each choice; none if the call failed."""
     read = _chat_replies if endpoint == "chat" else _responses_replies
     return read(body, place)
 
 
 def _chat_replies(body: Json, place: str) -> list[BatchReply]:
     answer = check_row(_ChatBody, body, place)
-    usage = _usage(body) if len(answer.choices) == 1 else None  # how it is divided is unknown
+    usage = _usage(body) if len(answer.choices) == 1 else None  # their shares are unknown
     replies: list[BatchReply] = []
     for index, choice in enumerate(answer.choices):
         message, reason = choice.message, str(choice.finish_reason).lower()
@@ -278,7 +278,7 @@ def _chat_replies(body: Json, place: str) -> list[BatchReply]:
 
 
 def _chat_text(message: _Message) -> str | None:
-    """Return a reply's text without its thoughts; None if nothing says that it is empty."""
+    """Return a reply's text without its reasoning; None if it has no `content` and no reasoning."""
     if message.refusal:
         return message.refusal
     reasoning = message.reasoning_details or message.reasoning_content or message.reasoning
@@ -289,7 +289,7 @@ def _chat_text(message: _Message) -> str | None:
     turn = {"role": "assistant", "content": message.content}
     choice = {"index": 0, "finish_reason": "stop", "message": turn}
     reply = {"id": "", "object": "chat.completion", "created": 0, "model": "", "choices": [choice]}
-    return anyio.run(model_output_from_openai, reply).completion  # Inspect's reading, as when live
+    return anyio.run(model_output_from_openai, reply).completion  # Inspect's parser, as live
 
 
 def _responses_replies(body: Json, place: str) -> list[BatchReply]:
@@ -312,7 +312,7 @@ def _responses_replies(body: Json, place: str) -> list[BatchReply]:
 
 
 def _usage(body: Json) -> Usage | None:
-    """Return the tokens that a body states; None, never 0, if it states no valid ones."""
+    """Return a body's token usage; None (unknown, never 0) if it has no valid usage."""
     raw = raw_usage(body)
     if raw is None:
         return None
@@ -325,7 +325,7 @@ def _name(model: object) -> str:
 
 
 UNREADABLE = (ValueError, gzip.BadGzipFile, EOFError, zlib.error)
-SHOWN = 5  # left-out rows that are listed
+SHOWN = 5  # maximum left-out rows in a message
 RowModel = TypeVar("RowModel", BatchRequest, BatchResult)
 
 
@@ -336,7 +336,7 @@ class BatchSummary(RecordSummary):
     unreadable: list[str] = field(default_factory=list[str])
     """A sentence for each row that cannot be read: its file, line, field and what is wrong."""
     broken_off: list[str] = field(default_factory=list[str])
-    """Replies that were recorded, and whose finish reason says that a failure ended them."""
+    """Recorded replies whose finish reason says that a failure ended them."""
 
     def __str__(self) -> str:
         lines = [RecordSummary.__str__(self)]
@@ -364,7 +364,7 @@ def _rest(sentences: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request that can be replayed."""
+    """A request whose replies can be replayed, and its digest."""
 
     request: BatchRequest
     digest: str
@@ -391,7 +391,7 @@ def record_batch(results: Path, requests: Path, out: Path, *, strict: bool = Fal
 
 
 def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
-    """Raise UserError if nothing can be recorded, or a strict reader may not leave a row out."""
+    """Raise UserError if there is no reply to record, or (`strict`) a row cannot be read."""
     unreadable = batch.summary.unreadable
     examples = " ".join([*unreadable[:SHOWN], *_rest(unreadable)])
     if strict and unreadable:
@@ -402,7 +402,7 @@ def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a file, each with its place; UserError for no file, or no text."""
+    """Yield (`FILE, line N`, line) for a file's lines; UserError if it is absent or no text."""
     refuse_absent(path)
     try:
         with open_text(path) as lines:
@@ -416,7 +416,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 def _row(model: type[RowModel], line: str, place: str) -> RowModel:
     """Return a line as a row; UserError names the field that cannot be read."""
     try:
-        row: object = json_with_nan(line.encode("utf-8", "surrogatepass"))  # NaN as a logprob
+        row: object = json_with_nan(line.encode("utf-8", "surrogatepass"))  # a logprob may be NaN
     except ValueError as error:
         raise UserError(f"{place}: it is not JSON: {error}.") from error
     return check_row(model, make_storable(row), place)
@@ -430,7 +430,7 @@ def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
             request = _row(BatchRequest, line, place)
             twice = request.custom_id in requests
             requests[request.custom_id] = None
-            if twice:  # which of them was answered is unknown
+            if twice:  # results do not tell which request they answer
                 raise UserError(f"{place}: an earlier line has the same custom_id.")
             digest = request_digest(request.conversation(place))
             requests[request.custom_id] = _Asked(request, digest)
@@ -443,7 +443,7 @@ def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
 
 @dataclass(slots=True)
 class _Batch:
-    """A batch while its results are read."""
+    """The state of a batch while its results are read."""
 
     results: str
     requests: str
@@ -452,7 +452,7 @@ class _Batch:
     rows: list[RecordedReply] = field(default_factory=list[RecordedReply])
     draws: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     waiting: set[str] = field(default_factory=set[str])
-    """Requests without a result."""
+    """Ids of requests without a result so far."""
     answered: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
@@ -468,7 +468,7 @@ class _Batch:
                     f"{place}: {self.requests} does not have this custom_id, or an "
                     "earlier result used it."
                 )
-            if request := self.asked[result.custom_id]:  # else the request is named already
+            if request := self.asked[result.custom_id]:  # None: listed as unreadable already
                 self._add_replies(request, result, place)
         except UserError as error:
             self.summary.unreadable.append(str(error))
@@ -480,7 +480,7 @@ class _Batch:
         self.summary.errors += not replies
         rows = [self._reply_row(request, reply, place) for reply in replies]
         self.rows += rows
-        if rows:  # a call that failed may have been sent again
+        if rows:  # after a failed call, a later row may have its reply
             self.answered.add(result.custom_id)
         self.summary.broken_off += [
             f"{row_place}: its finish_reason is {reply.failed_as!r}."

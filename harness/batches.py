@@ -1,8 +1,8 @@
-"""Batches at a lower price: Inspect's batch mode, extended to continue a batch later.
+"""Providers' batch APIs (at a lower price): Inspect's batch mode, made resumable.
 
 Inspect (0.3.285) keeps the ids of its batches in memory alone, waits forever for a row without a
-result, fails a whole batch for a row that was refused, and asks expired rows again without end.
-Here a request's batch is kept beside the replies that were paid for: a resumed run waits for it.
+result, fails a whole batch for a row that was refused, and resends expired rows without end.
+Here the batch's id is stored with each request, so that a resumed run waits for that batch.
 """
 
 import sys
@@ -30,29 +30,29 @@ from podium.harness.ledger.recorder import CallInFlight, call_in_flight
 from podium.harness.text import say
 
 UNBILLED = 410
-"""The HTTP status of a row that was neither run nor billed; a provider gives it none."""
+"""The HTTP status that podium gives a row that was neither run nor billed."""
 NOT_RUN = {"APITimeoutError": "expired", "APIConnectionError": "was cancelled"}
-"""Inspect's errors for rows of Anthropic's that were not run, and what happened to the rows."""
+"""Inspect's errors for Anthropic's rows that were not run -> what happened to these rows."""
 
 
 class NotRun(Exception):
     """A batch ended without a reply to a request; the next run sends it again."""
 
     def __init__(self, sentence: str, status_code: int | None = UNBILLED) -> None:
-        """Take a sentence, and the status; None if the request may have been billed."""
+        """Store a sentence and the HTTP status; None if the request may have been billed."""
         billed = "the request may have been billed" if status_code is None else "nothing was billed"
         super().__init__(f"{sentence}; {billed}")
         self.status_code = status_code
 
 
 class KeptBatches(Batcher[Any, Any]):
-    """A mixin that goes before one of Inspect's batchers in the bases of a class."""
+    """A mixin that makes one of Inspect's batchers resumable; it comes first in the bases."""
 
     def __init__(self, *args: Any) -> None:
-        """Take the batcher's arguments."""
+        """Pass the arguments to the batcher."""
         super().__init__(*args)
-        self._calls: dict[int, CallInFlight] = {}  # by the identity of the request
-        self._reasons: dict[str, str] = {}  # why batches have no results
+        self._calls: dict[int, CallInFlight] = {}  # by `id()` of the request
+        self._reasons: dict[str, str] = {}  # batch id -> why it has no results
 
     async def generate_for_request(self, request: dict[str, Any]) -> Any:
         """Return the reply to a request, which counts as sent once its batch is submitted."""
@@ -65,7 +65,7 @@ class KeptBatches(Batcher[Any, Any]):
             self._calls.pop(id(request), None)
 
     async def _batch_worker(self) -> None:
-        with run_context(in_flight=None):  # else it would answer for the call that began it
+        with run_context(in_flight=None):  # else it would inherit the call that started it
             await super()._batch_worker()
 
     async def _process_intake_queue(self) -> bool:
@@ -83,7 +83,7 @@ class KeptBatches(Batcher[Any, Any]):
             row.submitted()
         try:
             return await super()._process_intake_queue()
-        except Exception:  # its calls have it by now; Inspect would end the whole run
+        except Exception:  # its calls got the error already; here it would end the run
             return True
 
     async def _create_batch(self, batch: list[BatchRequest[Any]]) -> str:
@@ -93,7 +93,7 @@ class KeptBatches(Batcher[Any, Any]):
         name = await super()._create_batch(batch)  # pyright: ignore[reportAbstractUsage]
         for row in batch:
             if draw := self._draw(row):
-                with suppress(OSError):  # the next call is then refused
+                with suppress(OSError):  # if it is not stored, the next call is refused
                     draw.keep_batch(name, row.custom_id)
         return name
 
@@ -108,7 +108,7 @@ class KeptBatches(Batcher[Any, Any]):
         return BatchCheckResult(0, 0, batch.created_at, None)
 
     async def _resolve_inflight_batch(self, batch: Batch[Any], results: dict[str, Any]) -> None:
-        # A batch that is gone on with has results of other calls, too; those are left out.
+        # A resumed batch also has results of other calls; those are left out.
         outcomes = {name: self._result(batch.id, results.get(name)) for name in batch.requests}
         for name, result in outcomes.items():
             if isinstance(result, Exception) and (draw := self._draw(batch.requests[name])):
@@ -116,15 +116,15 @@ class KeptBatches(Batcher[Any, Any]):
         await super()._resolve_inflight_batch(batch, outcomes)
 
     def _result(self, batch: str, result: Any) -> Any:
-        """Return a reply, or the error by which Inspect decides whether to ask again."""
+        """Return a reply, or the error by which Inspect decides whether to retry the request."""
         reason = self._reasons.get(batch)
         if result is None:
             return NotRun(f"batch {batch} {reason or 'ended without a result for it'}", None)
-        if isinstance(result, RuntimeError):  # all of a batch was refused
+        if isinstance(result, RuntimeError):  # the whole batch was refused
             return NotRun(f"batch {batch} {reason or result}")
         if event := NOT_RUN.get(type(result).__name__):
             return NotRun(f"this request {event} in batch {batch}")
-        # Inspect gives each of Anthropic's errors status 500, and would ask again without end.
+        # Inspect gives each of Anthropic's errors status 500, and would retry without end.
         if isinstance(result, Exception) and (status := getattr(type(result), "status_code", None)):
             vars(result)["status_code"] = status
         return result
@@ -134,7 +134,7 @@ class KeptBatches(Batcher[Any, Any]):
         return call.draw if call else None
 
     def _parse_jsonl_line(self, line_data: dict[str, Any]) -> tuple[str, Any]:
-        """Return a row of OpenAI's; of those that were refused or expired Inspect reads none."""
+        """Return (custom_id, result) of OpenAI's row; Inspect reads no refused or expired rows."""
         base: Any = super()
         response: dict[str, Any] = line_data.get("response") or {}
         error: dict[str, Any] | None = line_data.get("error")
@@ -152,7 +152,7 @@ class KeptBatches(Batcher[Any, Any]):
         return line_data["custom_id"], client._make_status_error_from_response(reply)
 
     def _adapt_batch_info(self, input: Any) -> Any:
-        """Return a batch of OpenAI's that Inspect ends: without files it would ask on for ever."""
+        """Return OpenAI's batch, as `failed` if it ended without files: else Inspect waits."""
         is_final = input.status in ("failed", "expired", "cancelled")
         if not is_final or input.output_file_id or input.error_file_id:
             return input
@@ -163,7 +163,7 @@ class KeptBatches(Batcher[Any, Any]):
 
 
 def keep_batches(model: Model) -> Model:
-    """Let a model whose settings ask for batches keep track of them; the same model."""
+    """Make a model's batches resumable, if its settings use batches; return the same model."""
     config, api = model.config, cast("Any", model.api)
     if not config.batch:
         return model

@@ -1,4 +1,4 @@
-"""Which box runs the programs of a run: chosen and checked before any call."""
+"""Choose and check the box (sandbox) for model-written programs, before any model is called."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,22 +17,22 @@ NO_ENGINE = (
     "{why} (Or use --box bwrap, which isolates with namespaces, or --box subprocess, which only "
     "sets limits: its programs can reach your files and your network.)"
 )
-DIGITS = 12  # Of an image id as it is shown, as in the engine's own lists
+DIGITS = 12  # shown digits of an image id, as many as the engine lists
 
 
 class BoxRecord(BaseModel):
-    """The environment of programs, as logged; `sandbox.SandboxFacts` has the same fields."""
+    """The environment of programs in a box, as logged; fields as in `sandbox.SandboxFacts`."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
     python: str  # Version of the Python inside, e.g. `3.11.2`.
     image: str | None = None
     image_id: str | None = None
-    packages: tuple[str, ...] = ()  # third-party ones a program could import, `name==version`
+    packages: tuple[str, ...] = ()  # third-party ones, importable, as `name==version`
 
     @property
     def short(self) -> str:
-        """The facts in a few words, e.g. `Python 3.11.2, podium-sandbox 9f86d081884c`."""
+        """The Python and the image as text, e.g. `Python 3.11.2, podium-sandbox 9f86d081884c`."""
         digest = (self.image_id or "").removeprefix("sha256:")[:DIGITS]
         image = f", {self.image} {digest}".rstrip() if self.image else ""
         return f"Python {self.python}{image}"
@@ -40,9 +40,9 @@ class BoxRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """How boxes are opened. Each callable raises UserError, never an error of the sandbox's own."""
+    """Functions that open and describe boxes; they raise UserError, never the sandbox's errors."""
 
-    open: Callable[[str, int | None], Any]  # name, programs at once (None: one per core) -> box
+    open: Callable[[str, int | None], Any]  # (name, parallel programs; None: one per core) -> box
     describe: Callable[[Any, str], Any]  # box, image -> an object with `BoxRecord`'s fields
     engine: Callable[[], str]  # why no container engine can be used; empty when one answers
 
@@ -54,11 +54,11 @@ class OpenBox:
     name: str
     box: Any
     facts: Mapping[str, BoxRecord]  # By suite: two suites may need two images
-    most: int  # Programs that run at once
+    most: int  # maximum programs that run in parallel
 
     @property
     def image_ids(self) -> dict[str, str]:
-        """The image of each suite that has one: another image is another experiment."""
+        """The image id of each suite that has one: with another image, a run is not comparable."""
         return {suite: record.image_id for suite, record in self.facts.items() if record.image_id}
 
 
@@ -66,7 +66,7 @@ class OpenBox:
 def open_run_box(
     boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the box called `name`, None for no name; UserError if it cannot serve `suites`."""
+    """Yield the open box `name`, None for no name; UserError if it lacks what `suites` need."""
     if limit is not None and limit < 1:
         raise UserError(f"--max-sandboxes must be at least 1, not {limit}.")
     if name is None:
@@ -88,7 +88,7 @@ def open_run_box(
 
 
 def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None:
-    """Raise UserError if a suite cannot be judged in a box with these packages."""
+    """Raise UserError if a suite's replies cannot be graded in a box with these packages."""
     if isinstance(suite, NeedsPackages) and (refusal := suite.refusal(box, packages)):
         raise UserError(refusal)
 
@@ -111,7 +111,7 @@ def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return a box's facts and what it lacks, in sentences for each image that suites need."""
+    """Return sentences on the box's image for each suite, and sentences on what is missing."""
     lines: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]

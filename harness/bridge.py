@@ -1,4 +1,4 @@
-"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge."""
+"""Run other agent frameworks on the pool's workers, through Inspect's bridge."""
 
 import json
 import platform
@@ -29,11 +29,11 @@ _NETWORK = {
     **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),
     **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"), 0),
 }
-"""Audit events that leave the process, and the index of the argument with the target
+"""Audit events of network access, and the index of the argument with the target
 (docs.python.org/3/library/audit_events.html)."""
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
-)  # audit events that start another program: no guard would go with it
+)  # audit events that start another program, which this guard could not watch
 
 
 _installed = threading.Lock()
@@ -41,13 +41,13 @@ _installed = threading.Lock()
 
 @contextmanager
 def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
-    """Refuse every connection and program that the code within starts; `watch` makes the error.
+    """Refuse connections and programs that the code inside starts; `watch` makes the error.
 
     Not covered: threads without our context and extension modules with sockets of their own (grpc):
     such code belongs in a sandbox without a network.
     """
-    if _installed.acquire(blocking=False):  # once, for it cannot be taken out again
-        platform.platform()  # OpenAI's client asks; Python runs a program the first time
+    if _installed.acquire(blocking=False):  # once: an audit hook cannot be removed
+        platform.platform()  # OpenAI's client calls this; its first call starts a program
         sys.addaudithook(_hook)
     with run_context(watch=watch):
         yield
@@ -66,11 +66,11 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     raise watch(reason)
 
 
-PREFIX = "inspect/"  # of models that Inspect's bridge serves; calls of others leave the process
-NOWHERE = "http://127.0.0.1:9/v1"  # nothing listens there: for a framework's client
+PREFIX = "inspect/"  # of model names that Inspect's bridge serves; other calls leave the process
+NOWHERE = "http://127.0.0.1:9/v1"  # base URL of a framework's client; nothing listens there
 NO_KEY = "no-key-this-call-was-not-bridged"
 Framework = Callable[[str, Pool], Awaitable[str]]
-"""(question, pool) -> the answer; it asks the models `inspect/WORKER` of the pool's workers."""
+"""(question, pool) -> the answer; its calls name the pool's workers as `inspect/WORKER`."""
 
 
 def client_settings() -> dict[str, Any]:
@@ -95,12 +95,12 @@ class BridgedQuestion:
         return error
 
     def escaped(self, action: str) -> Exception:
-        """Keep what the framework tried to reach or start, if it is the first trouble."""
+        """Return the error for a refused connection or program; keep it if it is the first."""
         return self.note(Escaped(f"{self.framework} {action}"))
 
     @property
     def aliases(self) -> dict[str, str | Model]:
-        """The model names that a framework may ask, even if Inspect has no such role."""
+        """The model names that a framework may call -> the workers' models."""
         return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
 
     def refuse(self, name: str) -> NoReturn:
@@ -121,8 +121,8 @@ class BridgedQuestion:
         tool_choice: ToolChoice | None,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer one request of the framework from the pool: Inspect's `GenerateFilter`."""
-        # After a failure no more calls are made: code that swallows errors gets the first again.
+        """Answer one request of the framework by a worker; used as Inspect's `GenerateFilter`."""
+        # After an error no more calls are made: each later request raises the first error again.
         if self.trouble is not None:
             raise self.trouble
         request = current_bridge_request()
@@ -142,14 +142,14 @@ class BridgedQuestion:
                 raise self.note(error) from error.__cause__
 
     def _step(self, worker: str, messages: Sequence[ChatMessage]) -> Step:
-        """Return a request as a step: its instructions, with placeholders for earlier texts."""
+        """Return a request as a step of a plan, with placeholders for the question and replies."""
         users = [self._named(turn.text) for turn in messages if turn.role == "user"]
         systems = [self._named(turn.text) for turn in messages if turn.role == "system"]
         subtask = next((text for text in reversed(users) if text), "")
         return Step(worker, subtask, tuple(sorted(self.replies)), "\n\n".join(systems) or None)
 
     def _named(self, text: str) -> str:
-        """Return a text without the question and the replies that it repeats."""
+        """Replace the question and earlier replies in a text by placeholders."""
         text = text.replace(self.question.text, "[question]")
         for index, reply in self.replies.items():
             if len(reply.text) > len("[reply 10]"):  # a shorter one may match by chance
@@ -171,7 +171,7 @@ class BridgedQuestion:
 
 
 def bridge_framework(name: str, framework: Framework) -> System:
-    """Return the system that lets a framework answer in this process."""
+    """Return a system whose answers come from a framework in this process."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)
@@ -189,7 +189,7 @@ def bridge_framework(name: str, framework: Framework) -> System:
 
 
 FILE = "framework_app.py"
-_STARTING = anyio.Lock()  # Inspect unpacks its tools at the first start, locally into one folder
+_STARTING = anyio.Lock()  # at its first start Inspect unpacks tools; local samples share the folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +197,13 @@ class Script:
     """A program for the sandbox."""
 
     source: str
-    python: str  # The interpreter there, e.g. `python3`.
+    python: str  # the sandbox's interpreter, e.g. `python3`
     given: Mapping[str, Any]  # Its input, as JSON
-    environment: Mapping[str, str]  # all of it, beside PATH, HOME and the bridge's address
+    environment: Mapping[str, str]  # its variables, besides PATH, HOME and the bridge's address
 
 
 def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
-    """Return the system that lets a script answer; `script` gets the question's text."""
+    """Return a system that runs a script in the sandbox; `script` gets the question's text."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)
@@ -235,7 +235,7 @@ async def _run(name: str, script: Script, port: int) -> str:
         "OPENAI_API_KEY": NO_KEY,
         **script.environment,
     }
-    # Inspect's local sandbox would hand on our environment, keys included.
+    # Inspect's local sandbox would pass on our environment, API keys included.
     clean = ["env", "-i", *(f"{key}={value}" for key, value in settings.items())]
     payload = json.dumps(dict(script.given))
     process = await sandbox().exec([*clean, script.python, FILE], input=payload)

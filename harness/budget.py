@@ -1,13 +1,13 @@
-"""Enforces `--max-usd`: counts dollars spent, and the amount that each call holds back.
+"""Enforces `--max-usd`: counts dollars spent, and dollars reserved for calls in flight.
 
-Each request in flight, retries included, holds back the most that it can cost and goes out only if
-all that is spent and held stays within the limit; it is refused if it does not fit with nothing
-in flight. A worker's first call goes alone, and so does one without a bound (it holds back its
-dearest call so far) or whose reply cost more than its bound. After a call without a price no other
-is made; a request without an answer counts as the most it can have cost.
+Each request, retries included, reserves its maximum cost, and is sent only if all that is spent and
+reserved stays within the limit; if it does not fit with nothing in flight, it is refused.
+A worker's first call is sent alone. So is every call without a known maximum (it reserves the
+dearest cost so far), or after a reply that cost more than its maximum. After a call without a price
+no other is made; a request without an answer counts as its maximum cost.
 
 A call may count in several meters, each with a limit of its own: a question's and its run's; a
-served request's, its key's and its day's. It goes out once it fits into all of them.
+served request's, its key's and its day's. It is sent once it fits into all of them.
 """
 
 from collections import Counter
@@ -30,33 +30,33 @@ TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 
 @dataclass(frozen=True, slots=True)
 class LimitName:
-    """The name of a limit in refusals, and how these sentences end."""
+    """A limit's name in error messages, and the ends of these messages."""
 
     option: str
     then: str = "."
-    """The end of a refusal because the limit is reached."""
+    """The end of the message that the limit is reached."""
     unpriced: str = "."
-    """The end of a refusal after a call without a price."""
+    """The end of the message after a call without a price."""
     one: str = ""
-    """What it bounds, if that is a single question or request: this one ends, others go on."""
+    """`question` or `request`, if each of them has this limit: only that one ends. Else empty."""
     ends: datetime | None = None
-    """When a new day begins, for a limit of a day."""
+    """When the next day begins, if the limit is per day."""
 
 
 class Lease(Protocol):
-    """A part of a limit that several processes share; a process can request more of it."""
+    """A shard's part of a limit in dollars that several shards share; it can request more."""
 
     @property
     def granted(self) -> Decimal | None:
-        """Limit of this process in dollars, earlier attempts included; None: no limit."""
+        """Dollars granted to the shard, spend of its earlier processes included; None: no limit."""
         ...
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Ask for dollars up to `most`, None for all there are; return whether to look again."""
+        """Ask to raise `granted` to `most` dollars (None: all); return whether to check again."""
         ...
 
     def keep(self, usd: Decimal) -> None:
-        """Give back what exceeds this amount, if others wait for it."""
+        """Give back the granted dollars above `usd`, if other shards wait for them."""
         ...
 
 
@@ -64,16 +64,16 @@ class Turns(Protocol):
     """Decides when a call may begin."""
 
     async def turn(self, who: str) -> None:
-        """Wait until a call of `who` may begin; SpendLimit if none may any more."""
+        """Wait until a call of `who` may begin; SpendLimit if no more calls may begin."""
         ...
 
 
 class ShardLimits(Lease, Turns, Protocol):
-    """The lease of a shard's process: dollars and turns, as long as it is renewed."""
+    """The lease of a shard's process on dollars and turns, valid while it is renewed."""
 
     @property
     def generation(self) -> int:
-        """Which process of its shard this is, from 1 on."""
+        """The number of this process among those that ran its shard, from 1."""
         ...
 
 
@@ -92,35 +92,35 @@ A_QUESTION = LimitName(
 
 @dataclass(slots=True)
 class Spend:
-    """The meter of a run, of a question, a request, a key or a day, and the meters above it."""
+    """Counts dollars of a run, question, request, key or day, also in the meters `above` it."""
 
     book: Book
     limit: Decimal | None = None
     spent: Decimal = ZERO
     per_question: Decimal | None = None  # limit on the calls of one question, without judges
     _held: Decimal = ZERO
-    _flying: Counter[str] = field(default_factory=Counter[str])  # by price: calls with an allowance
+    _flying: Counter[str] = field(default_factory=Counter[str])  # by price key: calls in flight
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     _unpriced: str | None = None
     _settled: anyio.Event | None = None
     unbounded: Counter[str] = field(default_factory=Counter[str])
-    """By price: calls that may have been billed an unknown amount."""
-    _passed: set[str] = field(default_factory=set[str])  # prices of which a reply passed its bound
-    above: tuple["Spend", ...] = ()  # In the order in which calls are allowed; the last has all
+    """By price key: calls that may have been billed an unknown amount."""
+    _passed: set[str] = field(default_factory=set[str])  # price keys with a reply above its maximum
+    above: tuple["Spend", ...] = ()  # in order of reserving; the last counts all calls
     name: LimitName = A_RUN
-    lease: Lease | None = None  # of a shard, whose limit is the amount granted
-    ended: SpendLimit | None = None  # why a question makes no more calls; of a run others may fit
+    lease: Lease | None = None  # a shard's; `limit` is then the amount granted
+    ended: SpendLimit | None = None  # why a question makes no more calls; those of others may fit
 
     @property
     def gone(self) -> Decimal:
-        """Dollars spent, with an estimate of unknown calls: the limit is compared with this."""
+        """Dollars spent plus an estimate for calls of unknown cost; compared with the limit."""
         dearest = self._whole._dearest
         guesses = (dearest.get(ref, ZERO) * n for ref, n in self.unbounded.items())
         return self.spent + sum(guesses, ZERO)
 
     @property
     def meters(self) -> tuple["Spend", ...]:
-        """The meters that a call needs an allowance of."""
+        """This meter and those above it: a call must fit into all of them."""
         return (self, *self.above)
 
     def lost(self, price_ref: str, bound: Decimal | None) -> None:
@@ -132,7 +132,7 @@ class Spend:
                 meter.spent += bound
 
     def for_question(self) -> "Spend":
-        """Return the meter of one question: this one, if nothing is limited."""
+        """Return a new meter for one question; this same meter if nothing is limited."""
         if self.per_question is None and self.limit is None:
             return self
         return Spend(self.book, self.per_question, above=(self,), name=A_QUESTION)
@@ -147,7 +147,7 @@ class Spend:
         return self._whole._unpriced
 
     def exceeded(self, price_ref: str, usd: Decimal, bound: Decimal) -> None:
-        """Remember, and warn once, that a reply cost more than its request could."""
+        """Remember, and warn once, that a reply cost more than its request's calculated maximum."""
         passed = self._whole._passed
         if price_ref in passed:
             return
@@ -159,19 +159,19 @@ class Spend:
             getLogger(__name__).warning("%s %s %s", text, bounded, then)
 
     def begin_together(self, price_ref: str, bound: Decimal) -> None:
-        """Let the first calls of a price start together within their bounds: they are one batch."""
+        """Let the first calls of a price key start together within their maximum, as one batch."""
         self._whole._dearest.setdefault(price_ref, bound)
 
     def expected(self, price_ref: str, bound: Decimal | None) -> Decimal | None:
-        """Return what a call holds back: its maximum cost; None if unknown."""
-        # The dearest call so far counts if there is no bound, or a reply has passed one.
+        """Return the dollars that a call reserves: its maximum cost; None if unknown."""
+        # The dearest call so far counts if there is no maximum, or a reply cost more than it.
         dearest = self._whole._dearest.get(price_ref)
         if bound is None:
             return dearest
         return max(bound, dearest or ZERO) if price_ref in self._whole._passed else bound
 
     async def hold(self, price_ref: str, bound: Decimal | None) -> Decimal:
-        """Hold back a request's cost once it fits, and return it; SpendLimit if it never fits."""
+        """Wait until a request fits, reserve and return its cost; SpendLimit if it never fits."""
         amount = self.expected(price_ref, bound) or ZERO  # a limit may be set meanwhile
         while self.limit is not None:
             again = await self._ask_for_more(price_ref, bound)
@@ -190,18 +190,18 @@ class Spend:
         return amount
 
     async def _ask_for_more(self, price_ref: str, bound: Decimal | None) -> bool:
-        """Raise the limit of a lease to what a call needs; return whether that may still change."""
+        """Ask the lease for what a call needs; return whether to ask again."""
         lease, needed = self.lease, self.expected(price_ref, bound)
         if lease is None or self.unpriced is not None:
             return False
         flying, used = self._flying.total(), self.gone + self._held
         if needed is None and flying:
-            return False  # it takes all there is, once it is alone
+            return False  # unknown cost: it asks for all, once it is alone
         target = None if needed is None else used + needed
         again = await lease.more(target, idle=not flying)
         self.limit = lease.granted
         fits = self.limit is not None and target is not None and target <= self.limit
-        # Other calls may have taken it meanwhile, or ended: the need may have changed.
+        # Other calls may have used the grant or ended meanwhile: the need may have changed.
         moved = self.gone + self._held != used
         return (moved and not self._fits(needed)) or (again and not flying and not fits)
 
@@ -219,7 +219,7 @@ class Spend:
         return self._held + need <= room and (room > 0 or bound is not None)
 
     def refusal(self, needed: Decimal | None) -> SpendLimit:
-        """Return why a call is not made; `needed` is what it could cost, if that is known."""
+        """Return the error for a call that is not made; `needed` is its maximum cost, if known."""
         name = self.name
         if self.unpriced is not None:
             return SpendLimit(
@@ -241,7 +241,7 @@ class Spend:
         return DayLimit(sentence, name.ends) if name.ends else SpendLimit(sentence)
 
     def release(self, price_ref: str, amount: Decimal) -> None:
-        """Give back the amount held for a request, and wake the waiting calls."""
+        """Give back the amount reserved for a request, and wake the waiting calls."""
         self._held -= amount
         self._flying[price_ref] -= 1
         if self._settled:
@@ -252,7 +252,7 @@ class Spend:
             self.limit = self.lease.granted
 
     def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
-        """Return the cost of a finished call at the run's book, as it was served."""
+        """Return a finished call's cost by the run's price book and the service that served it."""
         price = self.book.price(ref)
         usd = cost(usage, price, service) if usage is not None and price is not None else None
         return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
@@ -279,27 +279,27 @@ class CallPrice:
 
     ref: str
     usd: Decimal | None
-    why: str = ""  # It is unknown
+    why: str = ""  # reason, if `usd` is unknown
 
 
 @dataclass(slots=True)
 class Allowance:
-    """The allowance of one call in flight: each of its attempts holds back its maximum cost."""
+    """The dollars reserved for one call in flight: the maximum cost of each attempt."""
 
     spend: Spend
     price_ref: str
-    most: Decimal | None = None  # Maximum cost of one HTTP request; None if it has no bound
-    requests: int = 1  # HTTP requests that an attempt may be: a client may try again by itself
+    most: Decimal | None = None  # Maximum cost of one HTTP request; None if unknown
+    requests: int = 1  # HTTP requests that an attempt may send: a client may retry by itself
     requests_lost: int = 0
     _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])
 
     @property
     def in_flight(self) -> bool:
-        """Whether an attempt has an allowance."""
+        """Whether dollars are reserved for an attempt."""
         return bool(self._holds)
 
     async def take(self) -> None:
-        """Hold back an attempt's maximum cost before it goes out; wait while too much is held."""
+        """Reserve an attempt's maximum cost before it is sent; wait while too much is reserved."""
         if self._holds:
             return
         bound = None if self.most is None else self.most * self.requests
@@ -321,14 +321,14 @@ class Allowance:
             self.spend.lost(self.price_ref, self.most)
 
     def paid(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
-        """Count the reply, and return its price; a worker that passes its bound is remembered."""
+        """Count a reply and return its cost; remember if that is above the calculated maximum."""
         usd = self.spend.add(price, cached=cached)
         if usd is not None and self.most is not None and usd > self.most and not cached:
             self.spend.exceeded(self.price_ref, usd, self.most)
         return usd
 
     def release(self) -> None:
-        """Give back the amounts held; bills are counted by now."""
+        """Give back the reserved amounts, once the actual costs are counted."""
         for meter, amount in self._holds:
             meter.release(self.price_ref, amount)
         self._holds.clear()

@@ -37,13 +37,13 @@ from podium.harness.suite import Suite, Varied, publishable, refuse_redacted
 from podium.harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
-"""Cassettes made on demand: name -> maker of the file. Filled by suites/_registry.py."""
+"""Cassettes made on demand: name -> function that makes the file (see suites/_registry.py)."""
 SourceLabel = Literal["live", "rehearsal"]
 Key = tuple[str, str, int, int]  # Worker, request digest, epoch, occurrence
 
 
 class RecordedTokens(BaseModel):
-    """Usage as recorded; the fields of `harness.records.Usage`."""
+    """Token usage as recorded; the fields of `harness.records.Usage`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -51,7 +51,7 @@ class RecordedTokens(BaseModel):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    reasoning: int | None = None  # None when the source did not tell it apart: unknown, not zero
+    reasoning: int | None = None  # None if not counted separately: unknown, not zero
 
 
 class CassetteHeader(BaseModel):
@@ -80,18 +80,18 @@ class RecordedReply(BaseModel):
     model: str
     stop_reason: StopReason = "unknown"
     question: str | None = None
-    prompt_recorded: bool = True  # else the canonical single-worker request is assumed
+    prompt_recorded: bool = True  # False: the question alone is assumed as request
     source: str
 
     @property
     def key(self) -> Key:
-        """The request that the row answers."""
+        """Worker, request digest, epoch and occurrence that the row answers."""
         return (self.worker, self.digest, self.epoch, self.occurrence)
 
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """A cassette in memory."""
+    """The recorded replies of a cassette file, in memory."""
 
     name: str
     header: CassetteHeader
@@ -105,12 +105,12 @@ class Cassette:
 
     @property
     def epochs(self) -> int:
-        """How many epochs were recorded."""
+        """The number of epochs that were recorded."""
         return max((row.epoch for row in self.rows.values()), default=0)
 
     @property
     def prompts_recorded(self) -> bool:
-        """True when every reply was recorded with its request, so that any system may ask."""
+        """Whether every reply has its recorded request, so that any system can be replayed."""
         return all(row.prompt_recorded for row in self.rows.values())
 
     def lookup(self, worker: str, digest: str, replicate: SampleIndex) -> RecordedReply:
@@ -150,7 +150,7 @@ def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedRe
 
 @lru_cache(maxsize=8)
 def _read_cached(name: str, path: Path, modified: int) -> Cassette:
-    """Read a file once for all workers that share it; `modified` makes a changed file a new one."""
+    """Read a file once for all workers that share it, and again if its `modified` time changes."""
     content = read_limited(path, DOCUMENT)
     header_line, *lines = content.split(b"\n")
     try:
@@ -182,19 +182,19 @@ def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
-    """Return the sha256 of each cassette that a pool replays, by name: its folder may be moved."""
+    """Return the sha256 of each cassette that a pool replays, by file name: its folder may move."""
     return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
 def prompts_recorded(spec: PoolSpec) -> bool:
-    """Return whether every reply came with its request, so that any system may ask."""
+    """Return whether every reply has its recorded request, so that any system can be replayed."""
     return all(tape.prompts_recorded for _, tape in _tapes(spec))
 
 
 def refuse_unrecorded(
     spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
 ) -> None:
-    """Raise UserError when replies without prompts lack a question or an epoch of a suite."""
+    """Raise UserError if replies recorded without requests lack a question or an epoch."""
     for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue
@@ -258,7 +258,7 @@ class RecordedAPI(ModelAPI):
         return f"recorded/{self.cassette.name}"
 
     def max_connections(self) -> int:
-        """Replaying is a look-up, so the limit is generous."""
+        """Return a high limit, because replaying is a look-up."""
         return 100
 
 
@@ -289,7 +289,7 @@ def recorded_pool(
     facts: Sequence[Mapping[str, Any]],
     source_label: SourceLabel,
 ) -> dict[Path, str]:
-    """Return the files beside a cassette: the pool, and its price book if not shipped."""
+    """Return path -> text of a cassette's pool file, and of its price book if not shipped."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
@@ -347,7 +347,7 @@ class RecordSummary:
 
     @property
     def rows(self) -> int:
-        """All rows."""
+        """The number of recorded replies of all workers."""
         return sum(self.workers.values())
 
     def __str__(self) -> str:
@@ -393,9 +393,9 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
 
 
 def refuse_written(out: Path) -> None:
-    """Raise UserError if no cassette of this name can be made anew."""
+    """Raise UserError if `out` is not a .jsonl file, or if it or its pool file exists."""
     if out.suffix != ".jsonl":
-        name = out.stem.strip(".") or "tape"  # `.` and `/` have none
+        name = out.stem.strip(".") or "tape"  # `.` and `/` have no stem
         raise UserError(f"A cassette is a .jsonl file: name it {name}.jsonl.")
     _refuse(out, out.with_suffix(".toml"))
 
@@ -406,7 +406,7 @@ def write_recorded(
     rows: Sequence[RecordedReply],
     facts: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Write a cassette and, beside it, its pool and the pool's prices if none are shipped."""
+    """Write a cassette, its pool file and, if podium does not ship it, its price book."""
     models = {row.worker: row.model for row in rows}
     files = recorded_pool(out, models, facts, header.source_label)
     _refuse(*files)
@@ -422,7 +422,7 @@ def _refuse(*outputs: Path) -> None:
 
 
 def _read_log(path: Path) -> EvalLog:
-    """Return a log; UserError if its replies are gone or may quote private texts."""
+    """Return a log; UserError if it is damaged, redacted, or of a suite that must stay private."""
     if not path.is_file():
         raise UserError(f"There is no log {path}.")
     refuse_oversized(path)
@@ -442,7 +442,7 @@ def _read_log(path: Path) -> EvalLog:
 
 
 def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
-    """Return the kind of model that gave a reply, also if a cassette replayed it."""
+    """Return whether a live or a rehearsal model wrote a reply, also if it was replayed."""
     recorded: object = (event.output.metadata or {}).get("recorded")
     if isinstance(recorded, Mapping):
         rehearsed = cast(Mapping[str, Any], recorded).get("source_label") == "rehearsal"

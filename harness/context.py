@@ -22,37 +22,37 @@ if TYPE_CHECKING:
     from podium.harness.pool_config import PoolSpec
 
 PublicTests = Callable[[Question, str], Awaitable[Grade]]
-"""(sealed question, reply) -> the share of the tests shown in the question that it passes."""
+"""(question without its target, reply) -> the grade of the reply by the question's public tests."""
 
 
 class RunContext(NamedTuple):
-    """The context of a run, its task that is being made or answered, and the call in flight."""
+    """The context of a run, of its current task, and of the call in flight."""
 
     log_dir: Path = Path()  # Relative file arguments are found below it
-    spec: "PoolSpec | None" = None  # The pool of the run; its name means this content
-    journal: object = None  # `current_journal`: records calls of the task that is being made
+    spec: "PoolSpec | None" = None  # the run's pool, used wherever its name is given
+    journal: object = None  # `current_journal`: records calls of the task being built
     public_tests: PublicTests | None = None  # if the suite has some and a box
-    programs: anyio.CapacityLimiter | None = None  # places that all programs of the run share
+    programs: anyio.CapacityLimiter | None = None  # limits the run's parallel programs
     spend: "Spend | None" = None  # The meter of the run; None if dollars are not counted
-    turns: "Turns | None" = None  # when a call of a provider may begin; None: at once
-    generation: int | None = None  # of the lease of a shard's process
+    turns: "Turns | None" = None  # when a provider's call may begin; None: immediately
+    generation: int | None = None  # `ShardLimits.generation`, in a shard
     progress: "ProgressLine | None" = None
     recorder: object = None  # `current_recorder`: records calls of the running sample
     equal: object = None  # `EqualBudget`: what every system may use for one question
     begins_s: float | None = None  # when a call begins on its answer's critical path
-    keeps: int = 0  # calls of an equal budget that are kept for a judge or an aggregator
-    sample: SampleIndex | None = None  # which sample of a reply a pool asks for
-    in_flight: object = None  # `call_in_flight`: the call that is waited for
+    keeps: int = 0  # calls of an equal budget reserved for a judge or an aggregator
+    sample: SampleIndex | None = None  # epoch and repetition of the reply that a pool requests
+    in_flight: object = None  # `call_in_flight`: the call whose reply is awaited
     overflows: Overflows = WRONG  # the result of a request that is longer than a model's context
     shutdown: object = None  # `current_shutdown`: lets no new call begin once a signal has come
-    watch: Callable[[str], Exception] | None = None  # makes the error for an attempt of a framework
+    watch: Callable[[str], Exception] | None = None  # the error if a framework bypasses podium
 
 
 _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  # noqa: B039 - it is frozen
 
 
 def current() -> RunContext:
-    """Return the context of this code."""
+    """Return the context of the running task or thread."""
     return _CONTEXT.get()
 
 
@@ -72,7 +72,7 @@ def extend_context(**fields: Any) -> None:
 
 
 def sample_index(digest: str, counts: Counter[str]) -> SampleIndex:
-    """Return the requested sample of a reply: the pool's, else epoch 1, counted in `counts`."""
+    """Return a request's epoch and repetition: the pool's, else epoch 1 and a count in `counts`."""
     if sample := current().sample:
         return sample
     counts[digest] += 1

@@ -1,8 +1,8 @@
-"""A request that is longer than its model's context, in the words of every server: one reading.
+"""Recognise every server's error for a request that is longer than its model's context.
 
-Inspect makes of OpenAI's code a reply that stops for `model_length`; the others' refusals are
-exceptions there. Here each becomes that same reply: nothing was generated, nothing is billed, and
-the request is not sent again. `DIALECTS` has their wording, `LOOKALIKES` similar other refusals.
+Inspect turns OpenAI's error into a reply with stop reason `model_length`; other servers' errors
+stay exceptions. Here each becomes that same reply: nothing was generated, nothing is billed, and
+the request is not retried. `DIALECTS` has the errors' texts, `LOOKALIKES` similar other errors.
 """
 
 import json
@@ -22,25 +22,25 @@ from podium.harness.records import Grade
 from podium.harness.text import storable
 
 TOO_LONG = "too_long"
-"""Key of a grade's metadata for such a refusal."""
+"""Key in a grade's metadata: true if the request was refused for its length."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthRefusal:
-    """One server's wording, with the HTTP status that it usually sends."""
+    """One server's error message for a request that is too long, and its usual HTTP status."""
 
     server: str
     status: int
     words: str
-    """A refusal as the server writes it."""
+    """An example of the message."""
     pattern: str
-    """Searched in the texts of an error's body, ignoring case."""
+    """A regular expression, searched in the texts of an error's body, ignoring case."""
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lookalike:
-    """A refusal that resembles one and is another: it stays a failed call."""
+    """An error message that resembles a `LengthRefusal` but has another cause."""
 
     server: str
     status: int
@@ -65,20 +65,20 @@ CODES = frozenset(
         "model_max_prompt_tokens_exceeded", "tokens_limit_reached", "model_context_window_exceeded",
     }
 )  # fmt: skip
-"""Values of `code` or `type` that mean it without words."""
+"""Values of an error's `code` or `type` that mean "request too long", whatever its message."""
 REFUSING, SERVER_ERROR = frozenset({400, 403, 413, 422}), 500
-"""Statuses that may mean it; llama.cpp and gateways send those from 500 on. Limits by time are
-refused with 429, or name the time."""
+"""HTTP statuses that may mean "request too long"; llama.cpp and gateways send 500 or above. Rate
+limits have status 429, or their message names a time."""
 _PATTERN = re.compile("|".join(f"(?:{row.pattern})" for row in DIALECTS), re.IGNORECASE | re.DOTALL)
 _BY_TIME = re.compile(r"per (min|minute|hour|day)\b|\bTPM\b|quota|throttl", re.IGNORECASE)
 _SAID = ("message", "error", "detail", "msg", "code", "type", "metadata", "raw", "error_code")
-"""Keys below which an error's body has its words: others may quote the request."""
+"""Keys of an error's body that hold its message; other keys may quote the request."""
 DEEPEST, LONGEST = 6, 10_000
-"""Levels of an error's body that are read, and characters of each text."""
+"""Maximum levels of an error's body that are read, and characters of each text."""
 
 
 def refusal(error: BaseException) -> str | None:
-    """Return a provider's words if it refused a request for its length, else None."""
+    """Return the provider's message if an error means "request too long", else None."""
     _, status = kind_and_status(error)
     may_be = status is None or status in REFUSING or status >= SERVER_ERROR
     if isinstance(error, PodiumError) or not may_be:
@@ -93,7 +93,7 @@ def refusal(error: BaseException) -> str | None:
 
 
 def _body(error: BaseException) -> object:
-    """Return the body that a client's exception keeps, by the attributes of several clients."""
+    """Return the response body in an exception, from the attribute where its client keeps it."""
     for name in ("body", "details", "response"):
         if isinstance(value := getattr(error, name, None), str | Mapping | list) and value:
             return cast(object, value)
@@ -114,7 +114,7 @@ def _texts(node: object, level: int = 0) -> Iterator[str]:
 
 
 def _read(text: str) -> object:
-    """Return the JSON that a text is, as gateways pass a provider's body on; None for words."""
+    """Return a text parsed as JSON (gateways quote a provider's body); None if it is not JSON."""
     try:
         return json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
     except (ValueError, RecursionError):
@@ -122,7 +122,7 @@ def _read(text: str) -> object:
 
 
 async def read_refusal(call: Awaitable[Any], model: str) -> Any:
-    """Await a provider's API; a refusal for length becomes such a reply."""
+    """Await a provider's call; turn its error "request too long" into `refused_reply`."""
     try:
         result = await call
     except Exception as error:
@@ -136,13 +136,13 @@ async def read_refusal(call: Awaitable[Any], model: str) -> Any:
 
 
 def refused_reply(model: str, words: str) -> ModelOutput:
-    """Return the reply that Inspect makes of OpenAI's code, with any server's words."""
+    """Return a reply with stop reason `model_length` and the server's message as its text."""
     return ModelOutput.from_content(model, words, stop_reason="model_length")
 
 
 def is_refused(output: ModelOutput | None) -> bool:
-    """Return whether a reply is a refusal for length: the provider then generated nothing."""
-    # A reply that was cut there, for there was no more room, has tokens and is a reply.
+    """Return whether a reply means "request too long": the provider generated nothing."""
+    # A reply that was cut off at a full context has the same stop reason, but output tokens.
     if output is None or output.empty or output.stop_reason != "model_length":
         return False
     return not (output.usage and output.usage.output_tokens)

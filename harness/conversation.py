@@ -1,8 +1,8 @@
 """A conversation as a question, and the pool whose workers answer it: for endpoints and for tasks.
 
-Systems read one text. A worker that acts is sent the conversation itself, with its tools and
-sampling: one that answers alone, in place of the question; that of a plan's last step, with the
-earlier replies as one message behind it. Its tool calls are the system's.
+Systems read a conversation as one text. A worker that acts gets the conversation itself, with its
+tools and sampling: a worker that answers alone, in place of the question; the worker of a plan's
+last step, followed by a message with the earlier replies. Its tool calls become the system's.
 """
 
 import json
@@ -50,14 +50,14 @@ def _is_of_tools(turn: ChatMessage) -> bool:
 
 
 def acts_in(conversation: Conversation, acts: Acts) -> Acts:
-    """Return how a system treats a conversation: without tools no step of a plan acts."""
+    """Return which workers get the conversation itself: without tools, no step of a plan does."""
     return acts if conversation.has_tools or acts != "last step acts" else "no"
 
 
 def question_of(id: str, conversation: Conversation) -> Question:
-    """Return a conversation as a question: a lone user message is its text.
+    """Return a conversation as a question; a single user message without tools is its text.
 
-    Tools are described in it, calls and their results written out.
+    Else the text describes the tools and has all turns, with tool calls and their results.
     """
     turns = conversation.messages
     if len(turns) == 1 and turns[0].role == "user" and not conversation.tools:
@@ -90,20 +90,20 @@ def as_text(calls: Sequence[ToolCall]) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class ConversationPool(Pool):
-    """The workers for one turn of a conversation, which those that act are sent itself."""
+    """The workers for one turn of a conversation; workers that act get the conversation itself."""
 
     conversation: Conversation
     text: str
-    """The question's, by which the canonical request of a worker that answers alone is known."""
+    """The question's text; a request of exactly this text is replaced by the conversation."""
     acts: Acts
     outputs: list[tuple[int, ModelOutput]] = field(default_factory=list[tuple[int, ModelOutput]])
-    """Of workers that were sent the conversation, each with the number of its step."""
+    """(step number, output) of each worker that was sent the conversation."""
 
     @classmethod
     def within(
         cls, pool: Pool, conversation: Conversation, text: str, acts: Acts
     ) -> "ConversationPool":
-        """Return the workers for one turn, with the meter and the counts of its sample's pool."""
+        """Return a pool for one turn that shares the budget and counts of its sample's pool."""
         return cls(
             pool.models,
             pool.spec,
@@ -123,7 +123,7 @@ class ConversationPool(Pool):
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Put a request to a worker: the conversation in place of the question alone."""
+        """Send a request to a worker; a request of the question alone becomes the conversation."""
         canonical = [(message.role, message.text) for message in messages] == [("user", self.text)]
         if self.acts in ("passes", "votes") and canonical and worker != CONDUCTOR:
             return await self._sent(worker, step, sampling, "")
@@ -137,7 +137,7 @@ class ConversationPool(Pool):
         sampling: Sampling | None = None,
         advice: str = "",
     ) -> Reply:
-        """Let a plan's last worker answer the conversation itself, with advice behind it."""
+        """Send the conversation to a plan's last worker, followed by a message with `advice`."""
         if self.acts == "last step acts":
             return await self._sent(worker, step, sampling, advice)
         return await self.ask(worker, messages, step, sampling)
@@ -146,7 +146,7 @@ class ConversationPool(Pool):
         conversation = self.conversation
         prescribed = Pool.prescribed(self, worker, sampling)
         limits = self.limits(worker, prescribed)
-        # Sampling that the client or the task asks for goes before the step's own.
+        # Sampling that the client or the task sets overrides the step's own.
         config = prescribed.merge(conversation.config).merge(limits)
         turns = [*conversation.messages, *([ChatMessageUser(content=advice)] if advice else [])]
         offered = Offered(conversation.tools, conversation.tool_choice, config)
@@ -167,9 +167,9 @@ class ConversationPool(Pool):
         return config.merge(self.limits(worker, config))
 
     def output_of(self, answer: Answer) -> ModelOutput:
-        """Return the output that is a system's answer: an acting worker's, or its words alone.
+        """Return the worker's output that equals a system's answer, or else the answer's text.
 
-        Of equal outputs it is the first step's, whichever came first: a replay has the same ids.
+        Of equal outputs the lowest step's is returned, so that a replay has the same ids.
         """
         text = answer.text.strip()
         same = [entry for entry in self.outputs if words_of(entry[1]).strip() == text]
@@ -184,7 +184,7 @@ def words_of(output: ModelOutput) -> str:
 
 
 def sampling_of(config: GenerateConfig) -> GenerateConfig:
-    """Return the settings of a request that its workers get: sampling, no retries."""
+    """Return the sampling settings of a request, for its workers; without retries and the like."""
     settings: dict[str, Any] = config.model_dump(exclude_none=True, exclude=NOT_SAMPLING)
     return GenerateConfig(**settings)
 

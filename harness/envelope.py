@@ -3,8 +3,8 @@
 The first call that could pass the budget is not made, and the system answers with the best it has.
 A prompted planner's and a judge's calls count like a worker's; a model inside this process costs no
 call. Tokens are input and output together, dollars are at list price, and a failed try that may
-have been billed counts as the most it can have been. Seconds are those of the critical path: a
-reply that comes later has not come.
+have been billed counts as its maximum. Seconds are those of the critical path: a reply that ends
+later is discarded.
 """
 
 import re
@@ -40,18 +40,18 @@ class EqualBudget:
     limit: Decimal
 
     def __str__(self) -> str:
-        """Return it as it is typed: `calls=9`."""
+        """Return the budget as the option's text: `calls=9`."""
         return f"{self.unit}={self.limit.normalize():f}"
 
     @property
     def is_bounded(self) -> bool:
-        """Whether calls are refused by their maximum, which each worker must then bound."""
+        """Whether the budget is in tokens or dollars: each call then needs a known maximum."""
         return self.unit in ("tokens", "usd")
 
     def most(
         self, prompt_bytes: int, max_tokens: int | None, price: Price | None
     ) -> Decimal | None:
-        """Return the maximum that one call can take; None if it has no bound."""
+        """Return the maximum that one call can use, in the unit; None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if self.unit == "seconds":
@@ -62,7 +62,7 @@ class EqualBudget:
         return upper_bound(attempted, price)
 
     def taken(self, usage: Usage | None, price: Price | None) -> Decimal | None:
-        """Return an answered call's cost, without seconds; None if its tokens are unknown."""
+        """Return what an answered call used, in the unit (not seconds); None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if usage is None or (self.unit == "usd" and price is None):
@@ -105,24 +105,24 @@ def single_budget(text: str | None) -> EqualBudget | None:
 
 @dataclass(slots=True)
 class Envelope:
-    """A question's budget: how much the system has used, and how much calls in flight hold."""
+    """A question's budget: the amounts used by the system, and reserved for calls in flight."""
 
     budget: EqualBudget
     used: Decimal = ZERO
     held: Decimal = ZERO
     now_s: float = 0.0
-    """End of the latest reply on the critical path."""
+    """End of the latest reply, in seconds on the critical path."""
     refused: bool = False
     """Whether the budget prevented a call, or a reply came too late."""
     _settled: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def unused(self) -> Decimal:
-        """The rest of the budget, in its unit."""
+        """The remaining budget, in its unit."""
         return max(self.budget.limit - self.used, ZERO)
 
     async def hold(self, bound: Decimal) -> None:
-        """Hold a call's maximum once it fits; BudgetSpent if it never does."""
+        """Wait until a call's maximum fits, and reserve it; BudgetSpent if it never fits."""
         while not self._fits(bound):
             if not self.held or self.budget.unit == "calls":
                 raise self._spent()
@@ -130,7 +130,7 @@ class Envelope:
         self.held += bound
 
     def begins_s(self) -> float:
-        """Return when a call that goes out now begins on the critical path."""
+        """Return when a call sent now begins, in seconds on the critical path."""
         begins = current().begins_s
         return self.now_s if begins is None else begins
 
@@ -138,12 +138,12 @@ class Envelope:
         used, limit = self.used + self.held, self.budget.limit
         if self.budget.unit == "seconds":
             return self.begins_s() < limit
-        # The first call goes out all the same: without one there is no answer.
+        # The first call may use what is kept for later ones: without it there is no answer.
         keeps = current().keeps if self.budget.unit == "calls" and used else 0
         return used + bound + keeps <= limit
 
     def settle(self, bound: Decimal, amount: Decimal) -> None:
-        """Replace a call's hold by its cost."""
+        """Replace the amount reserved for a call by its actual cost."""
         self.held -= bound
         self.used += amount
         self._settled.set()
@@ -164,7 +164,7 @@ class Envelope:
 
 @dataclass(slots=True)
 class CallInEnvelope:
-    """A call within a budget: when it began, and the most that it can take."""
+    """A call within a budget: when it began, its maximum cost and its actual cost."""
 
     most: Decimal
     price: Price | None

@@ -1,4 +1,4 @@
-"""Models that a task's own code asks by their roles: a simulated user, a grader.
+"""Models that a task's own code calls by role: a simulated user, a grader.
 
 Their calls are recorded and paid like a system's, in a separate scope: the cost of the environment
 belongs to no system, and counts in `--max-usd` alone.
@@ -24,7 +24,7 @@ from podium.harness.request import Offered, Request
 def environment_model(
     model: Model, role: str, price_ref: str, journal: TaskJournal | None
 ) -> Model:
-    """Return a model whose every `generate` is a call of the ledger; the same model."""
+    """Record each `generate` of a model as a call in the ledger; return the same model."""
     generate, recorders = model.generate, dict[str, Recorder]()
     scope: Scope = "scoring" if role == GRADER else ENVIRONMENT
     step = role if role == GRADER else f"{ENVIRONMENT}: {role}"

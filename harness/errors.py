@@ -1,4 +1,4 @@
-"""The ways podium can fail, each named for whose failure it is; a model's is a value instead."""
+"""podium's exceptions, by who failed: user, worker or framework; a model's mistake raises none."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -23,7 +23,7 @@ class WorkerError(PodiumError):
 
 
 class CassetteMiss(WorkerError):
-    """A recorded worker has no reply for this request and replicate; it never guesses."""
+    """A recorded worker has no reply to this request and repetition; no other is used instead."""
 
 
 class FrameworkError(WorkerError):
@@ -31,7 +31,7 @@ class FrameworkError(WorkerError):
 
 
 class Escaped(FrameworkError):
-    """A framework tried to reach something past the ledger; it was refused, nothing was sent."""
+    """A framework tried a connection or program that podium cannot record; it was refused."""
 
 
 class SpendLimit(PodiumError):
@@ -43,10 +43,10 @@ class QuestionLimit(SpendLimit):
 
 
 class DayLimit(SpendLimit):
-    """The day's limit is reached; a new day begins at `ends`."""
+    """The spending limit of a day is reached; the next day begins at `ends`."""
 
     def __init__(self, sentence: str, ends: datetime) -> None:
-        """Keep the sentence, and when the next day begins."""
+        """Store the message, and when the next day begins."""
         super().__init__(sentence)
         self.ends = ends
 
@@ -56,7 +56,7 @@ class TooManyMasked(PodiumError):
 
 
 def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
-    """Yield why a check refuses; nothing if it does not."""
+    """Yield the message of a check's `UserError`; nothing if the check passes."""
     try:
         check(*arguments)
     except UserError as error:
@@ -64,7 +64,7 @@ def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return the beginning of a refusal: the name nearest to a typing error, if any is near.
+    """Return the start of an error message: the choice most similar to `name`, if any is.
 
     >>> did_you_mean("audti", ["run", "audit"]), did_you_mean("olympus", ["run", "audit"])
     ("Did you mean 'audit'? ", '')
@@ -76,7 +76,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 def no_such(
     noun: str, name: str, choices: Iterable[str], lead: str = "", more: str = ""
 ) -> UserError:
-    """Return the refusal of an unknown name, with all known ones.
+    """Return the error for an unknown name, which lists all known names.
 
     >>> str(no_such("price book", "lst", ["list", "none"]))
     "Did you mean 'list'? There is no price book 'lst'; known books: list, none."
@@ -87,7 +87,7 @@ def no_such(
 
 
 def shipped_file(noun: str, name: str, folder: Path) -> Path:
-    """Return the TOML file that a name stands for in podium's folder, or that a path names."""
+    """Return podium's TOML file of a name, or the file at a path; UserError if there is none."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if path.is_file():
         return path
@@ -99,7 +99,7 @@ def shipped_file(noun: str, name: str, folder: Path) -> Path:
 
 
 NO_OBJECT = "Input should be an object"
-"""In place of pydantic's words, which name a class of podium's."""
+"""Replaces pydantic's message, which would name a class of podium."""
 
 
 def first_fault(error: "ValidationError") -> tuple[str, str]:

@@ -22,7 +22,7 @@ from podium.harness.records import EMPTY, Answer, Kind, Question, Reply
 from podium.harness.workflow import REPLIES, Step, Workflow
 
 EARLIER = "Replies of earlier steps:"
-"""The heading of earlier replies, in the message to a last step's worker after a conversation."""
+"""The heading of earlier replies, in the message that follows a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ async def execute(
 
     `begun` is the answer of its first steps, if a later round adds steps: they count against every
     limit. If a limit ends the work early (`stopped`), the answer is the latest reply in step order.
-    `keeps` is 1 for a workflow whose last step combines the others' replies: of an equal budget in
-    calls one is kept for it, and it reads the replies so far. Raises what `Pool.ask` raises, once,
+    `keeps` is 1 for a workflow whose last step combines the others' replies: one call of an equal
+    budget is reserved for it, and it reads the replies so far. Raises what `Pool.ask` raises, once,
     after all other steps have ended.
     """
     earlier = begun.replies if begun else ()
@@ -87,7 +87,7 @@ async def execute(
 
 
 def _text(run: "_Run", results: Sequence[Reply]) -> str:
-    """Return the latest reply; if nothing put the replies together, their vote."""
+    """Return the latest reply; if the combining step did not run, the replies' majority vote."""
     if run.keeps and run.spent and run.replies[-1] is None:
         return vote(run.question.kind, [reply.text for reply in results])
     return results[-1].text if results else ""
@@ -96,7 +96,7 @@ def _text(run: "_Run", results: Sequence[Reply]) -> str:
 async def _side_by_side(
     work: Callable[[int], Coroutine[Any, Any, None]], numbers: Iterable[int]
 ) -> None:
-    """Do the work of every number; the first failure is raised, once, after all have ended."""
+    """Run `work` for all numbers concurrently; raise the first failure after all have ended."""
     try:
         async with anyio.create_task_group() as tasks:
             for number in numbers:
@@ -129,7 +129,7 @@ class _Run:
             if self.replies[read] is None:
                 await self.ended[read].wait()
         self.stopped = self.stopped or self._over_budget(index)
-        # All that it reads has replied, or a budget has stopped us.
+        # All steps that it reads have replied, or a budget has stopped them.
         history = [(steps[read], reply) for read in reads if (reply := self.replies[read])]
         joins = self.keeps and index == len(steps) - 1
         lacks = self.spent and reads and len(history) < (1 if self.keeps else len(reads))
@@ -170,7 +170,7 @@ def _usd(reply: Reply) -> Decimal:
 
 
 def latest_s(replies: Iterable[Reply], began_s: float) -> float:
-    """Return the end of the last of some replies on the critical path; `began_s` without any."""
+    """Return when the last reply ended, in critical-path seconds; `began_s` without replies."""
     return max((reply.ended_s for reply in replies if reply.ended_s is not None), default=began_s)
 
 
@@ -185,7 +185,7 @@ async def _ask(
 
 
 def advice(step: Step, history: Sequence[tuple[Step, Reply]]) -> str:
-    """Return a step worker's message beside the question: earlier replies, its subtask."""
+    """Return what a worker reads besides the question: instructions, earlier replies, subtask."""
     numbered = "\n".join(f"{n}. {reply.text}" for n, (_, reply) in enumerate(history, start=1))
     system = step.system or ""
     replies = f"{EARLIER}\n{numbered}" if history and REPLIES not in system else ""
@@ -221,7 +221,7 @@ def _joined(question: str, subtask: str) -> str:
 
 
 def first_failure(group: BaseExceptionGroup[Exception]) -> Exception:
-    """Return the first plain exception: one failure is reported once, by its own name."""
+    """Return the first exception in a group, or in its nested groups, that is no group itself."""
     failure = group.exceptions[0]
     return first_failure(failure) if isinstance(failure, BaseExceptionGroup) else failure
 
@@ -237,7 +237,7 @@ class Session:
     waves: list[int] = field(default_factory=list[int])
     """Steps in each wave; each wave waited for all earlier ones."""
     candidates: list[Reply] = field(default_factory=list[Reply])
-    """The latest replies that may be the answer: of whole waves, until there is one of any."""
+    """Replies that may be the answer: of the latest complete wave; before one, of a cut wave."""
 
     def __post_init__(self) -> None:
         self.pool.so_far = self.so_far
@@ -259,11 +259,11 @@ class Session:
 
         An `opinion` is no candidate for the answer: a judge's or a verifier's words. If an equal
         budget is too small for all steps, replies are kept and BudgetSpent is raised; with `partly`
-        the replies, if any, are returned. Of a budget in calls, `keeps` are kept for later
-        steps.
+        the replies, if any, are returned. `keeps` calls of the budget are reserved for
+        later steps.
         """
         start = len(self.steps)
-        every = tuple(range(start))  # steps asked beside one another do not count
+        every = tuple(range(start))  # earlier steps, none of this call
         reads = [every if step.reads == "all" else step.reads for step in steps]
         assert {read for ids in reads for read in ids} <= {*every}, "steps read what has replied"
         spelled = [replace(step, reads=ids) for step, ids in zip(steps, reads, strict=True)]
@@ -294,7 +294,7 @@ class Session:
         return replies
 
     def so_far(self) -> Answer:
-        """Return the best answer by now: the vote of the latest replies that may be one."""
+        """Return the best answer so far: the majority vote of `candidates`."""
         return self.answer(vote(self.question.kind, [reply.text for reply in self.candidates]))
 
     def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:

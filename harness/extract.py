@@ -30,7 +30,7 @@ class _Unclear(Enum):
     UNCLEAR = 0
 
 
-UNCLEAR: Final = _Unclear.UNCLEAR  # names several answers, or none of the possible ones
+UNCLEAR: Final = _Unclear.UNCLEAR  # it names several answers, or none of the possible ones
 ValueT = TypeVar("ValueT")
 Step = tuple[str, str, str, str]  # stage, rule, the statement's text, result
 Concluded = tuple[ValueT | None, str]  # a value, and the rule that found it
@@ -57,13 +57,13 @@ def read_integer(reply: str) -> Reading[int]:
 def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> Reading[str]:
     """Read the letter that the reply gives, or that of the one option whose text it gives.
 
-    Letters are Latin: the place of a Cyrillic or Arabic one in its alphabet and its looks point to
-    different options.
+    Only Latin letters are read: a Cyrillic or Arabic letter may look like one option and stand in
+    its alphabet where another option does.
     """
     reader, text = _Choices(tuple(choices), letters), folded(reply)
     reading = _read(text, reader.find, reader.read, reader.concluded)
     if reading.value is None and (short := reader.without_options(text)) != text:
-        # Words of an option are no hedge: `Answer: D) No, unless it can be shown that ...`
+        # An option's own words are no hedge: `Answer: D) No, unless it can be shown that ...`
         return _read(short, reader.find, reader.read, reader.concluded)
     return reading
 
@@ -71,7 +71,7 @@ def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") 
 def read_expressions(reply: str) -> Reading[tuple[str, ...]]:
     """Read the LaTeX or text that the reply gives; several if its last answers belong together.
 
-    Whether several are one answer in two forms, a list or a hedge is for the grader.
+    The grader decides whether several are one answer in two forms, a list or a hedge.
     """
     return _read(reply, statements.find, _expression_of, _concluded_expression, _joined)
 
@@ -106,7 +106,7 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
 
 
 def normalised(kind: Kind, reply: str) -> str | None:
-    """Return the answer in the form in which two replies agree, or None; used for voting."""
+    """Return a reply's answer in a form that is the same for equal answers, or None."""
     if kind == "integer":
         number = extract_integer(reply)
         return None if number is None else str(number)
@@ -163,7 +163,7 @@ def _decided(
     joined: Join[ValueT],
     steps: list[Step],
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return the last statements' value, unclear if they are withdrawn or hedged."""
+    """Return the last statements' value (UNCLEAR if withdrawn or hedged) and the deciding rule."""
     final: list[Statement] = []
     values: list[ValueT] = []
     for statement in reversed(candidates):
@@ -195,7 +195,7 @@ def _decided(
 def _judged(
     text: str, statement: Statement, value: ValueT | _Unclear | None
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return the value that a statement gives, and the rule that drops it."""
+    """Return a statement's value, and the rule by which it is dropped, if any."""
     rule = "no-value" if value is None else statements.dropped(text, statement)
     return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
@@ -238,7 +238,7 @@ def _concluded_value(sentence: str) -> tuple[str, ...] | None:
 _EMPHASIS = re.compile(
     r"(?<![\w)\]}*])\*\*(?=[^\s*])|(?<=[^\s*])\*\*(?![\w(\[{\\*])|(?<![\w)*])\*([^\s*][^*]*)\*(?![\w(*])"
 )
-"""Signs of bold type, and of italics in pairs; `2 * 3` and `2**3` stay."""
+"""Markdown's stars for bold and italics; the stars of `2 * 3` and `2**3` do not match."""
 
 
 def _expression_of(statement: Statement) -> tuple[str, ...] | _Unclear | None:
@@ -257,7 +257,7 @@ def _expression_of(statement: Statement) -> tuple[str, ...] | _Unclear | None:
 
 
 def _verb_end(sentence: str) -> int:
-    """Return the start of the value behind the last verb outside formulas, 0 if there is none."""
+    """Return the index behind the last verb outside formulas, where a value starts; else 0."""
     verb = RULE["verb"].match(MATHS.sub(lambda maths: "#" * len(maths.group()), sentence))
     return verb.end() if verb else 0
 
@@ -272,7 +272,7 @@ def _behind_verb(text: str) -> str:
 
 
 def _value(text: str) -> str | None:
-    """Return a value without emphasis, quotes and remarks; of a formula what its signs enclose."""
+    """Return a value without emphasis, quotes, remarks and formula signs; None if empty."""
     text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
     plain = RULE["remark"].sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
@@ -315,7 +315,7 @@ def _stated_integer(value: str) -> int | None:
 
 
 def _whole_integer(text: str) -> int | None:
-    """Return the integer that a piece of LaTeX or markdown is, or None if it is anything else."""
+    """Return the integer that a whole text of LaTeX or markdown states; None for other texts."""
     if len(text) > TAIL or text.isdecimal():
         return int(text) if len(text) <= 30 else None
     plain = " ".join(text.split())
@@ -369,15 +369,15 @@ CLOSING = ("pick", "must-be", "named-option", "bold-option")
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """Reads letters, or the texts of these options in their place."""
+    """Reads the letter of an option, or an option's text in place of its letter."""
 
     choices: tuple[str, ...]
     letters: str
 
     def find(self, text: str) -> list[Statement]:
-        """Return the statements of statements.py, and those that call a letter correct."""
+        """Return the statements that statements.py finds, and those that call a letter correct."""
         hits, claims = statements.find(text, statements.CHOICE_WORDS), [*self._said_correct(text)]
-        if hits and len({claim.text for claim in claims}) > 1:  # options looked at one by one
+        if hits and len({claim.text for claim in claims}) > 1:  # options discussed one by one
             return hits
         return statements.in_order(text, [*hits, *claims]) if claims else hits
 
@@ -409,13 +409,13 @@ class _Choices:
         return letter
 
     def without_options(self, text: str) -> str:
-        """Return the text without options that read as hedges after their own letters."""
+        """Replace options whose own words read like a hedge by their letters alone."""
         for letter, option in _hedges_among(self.choices, self.letters):
             text = option.sub(letter, text)
         return text
 
     def letter(self, text: str) -> str | _Unclear | None:
-        """Return the letter that a text begins with, if it says no more about it."""
+        """Return the letter that begins a text; UNCLEAR if it names several, None if no letter."""
         plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
         plain = RULE["hope"].sub("", plain.replace('"', ""))
         if small := RULE["small"].match(plain):
@@ -431,7 +431,7 @@ class _Choices:
         return bool(listed) and not RULE["reasons"].search(text)
 
     def concluded(self, tail: str) -> Concluded[str]:
-        """Return the letter of a reply that is one, or whose last or first line is an option."""
+        """Return the letter with which a reply without statements ends, and the deciding rule."""
         if _HEADING.search(tail) and any(word in tail for word in OPTION_WORDS):
             tail = RULE["rejected-list"].sub("\n", tail)
         lines = statements.last_lines(tail)
@@ -442,7 +442,7 @@ class _Choices:
             return letter, "only"
         if closing := self._closing(tail):
             return closing
-        if self.lists(last_line) or last_line.endswith(":"):  # cut off in its working
+        if self.lists(last_line) or last_line.endswith(":"):  # the reply was cut off before its end
             return None, "none"
         for name, conclude in (
             ("option-line", self._option_line),
@@ -460,7 +460,7 @@ class _Choices:
     def _closing(self, tail: str) -> Concluded[str] | None:
         """Return the letter that the closing lines pick, if they pick no other."""
         text = self._lines_with_letters(f"{tail[-CLOSING_TAIL:]}\n")
-        small = text.replace("\u0130", "I").lower()  # as long as the text
+        small = text.replace("\u0130", "I").lower()  # of the same length as the text
         for name in CLOSING if text else ():
             places = [start for need in rules()[name].needs if (start := small.find(need)) >= 0]
             if not places:
@@ -559,7 +559,7 @@ STATED = ("Answer: {}) {}", "The correct answer is **{}. {}**.")
 
 @lru_cache(maxsize=256)
 def _hedges_among(choices: tuple[str, ...], letters: str) -> list[tuple[str, re.Pattern[str]]]:
-    """Return the options that are misread even if plainly stated, by their letters."""
+    """Return (letter, pattern) of each option that is misread even if stated as in `STATED`."""
     reader, hedges = _Choices(choices, letters), list[tuple[str, re.Pattern[str]]]()
     for name, option in zip(letters, choices, strict=False):
         texts = [folded(form.format(name, option)) for form in STATED]
@@ -581,7 +581,7 @@ def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-@lru_cache(maxsize=256)  # a question's options meet every line of its replies
+@lru_cache(maxsize=256)  # called for each line of all replies to a question
 def _texts_of(choices: tuple[str, ...]) -> list[tuple[str, tuple[str, str]]]:
     return [
         (name, (_as_option(option), _as_option(f"{name} {option}")))

@@ -1,4 +1,4 @@
-"""Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines."""
+"""Read untrusted TOML, JSON, CSV and zip files within size limits; write files safely."""
 
 import csv
 import gzip
@@ -40,17 +40,17 @@ else:
 MIB, GIB = 1 << 20, 1 << 30
 SETTINGS = 4 * MIB  # a pool, a price book, a config, cards, a key: the largest has 12 kB
 DOCUMENT = 2 * GIB  # A JSON file that is read whole: a manifest of 10 million samples fits
-LINE = 512 * MIB  # of JSON Lines or CSV: a program's hidden tests are a field of 100 MB
+LINE = 512 * MIB  # a line of JSON Lines or CSV: a program's hidden tests are a field of 100 MB
 MEMBER = 4 * GIB  # A member of an archive: one question with all calls that were made for it
-SMALL = 64 * MIB  # unpacked bytes of a member allowed at any ratio; of an archive four times that
-RATIO = 250  # Above that, maximum size of a member or an archive relative to its packed bytes
+SMALL = 64 * MIB  # unpacked bytes of a member allowed at any ratio; of an archive, four times that
+RATIO = 250  # maximum ratio of unpacked to packed bytes, above `SMALL`
 MEMBERS = 2_000_000
 PIECE = 1 * MIB  # Bytes that are unpacked at a time
 ZSTD = 93
 
 
 class TooLarge(ValueError):
-    """More than a file of its kind holds, or would unpack to."""
+    """A file is larger, or unpacks to more, than a file of its kind may."""
 
 
 def regular_size(path: Path) -> int:
@@ -64,7 +64,7 @@ def regular_size(path: Path) -> int:
 
 
 def refuse_absent(path: Path) -> None:
-    """Raise UserError if there is no file, or a directory has its name."""
+    """Raise UserError if `path` does not exist or is a directory."""
     if path.is_dir():
         raise UserError(f"{path} is a directory; name a file.")
     if not path.is_file():
@@ -84,7 +84,7 @@ def read_limited(path: Path, limit: int) -> bytes:
 
 
 def format_bytes(size: int) -> str:
-    """Return a number of bytes in words.
+    """Return a number of bytes as text with a unit.
 
     >>> format_bytes(4 << 20), format_bytes(5_000_000_000)
     ('4 MiB', '4.7 GiB')
@@ -96,7 +96,7 @@ def format_bytes(size: int) -> str:
 
 
 def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise TooLarge by the sizes that an archive of `size` bytes gives for its members."""
+    """Raise TooLarge if an archive of `size` bytes states too many or too large members."""
     infos = archive.infolist()
     if len(infos) > MEMBERS:
         raise TooLarge(f"it has {len(infos):,} members")
@@ -108,14 +108,14 @@ def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def refuse_member(info: zipfile.ZipInfo) -> None:
-    """Raise TooLarge by the size that an archive gives for one member."""
+    """Raise TooLarge if the unpacked size that an archive states for one member is too large."""
     if info.file_size > MEMBER or info.file_size > max(SMALL, RATIO * info.compress_size):
         packed, unpacked = format_bytes(info.compress_size), format_bytes(info.file_size)
         raise TooLarge(f"{info.filename[:80]}: {packed} would unpack to {unpacked}")
 
 
 def inflate(packed: bytes, method: int, size: int) -> bytes:
-    """Return a member's bytes; TooLarge as soon as there are more than `size`, and `BROKEN`."""
+    """Return a member's unpacked bytes; TooLarge above `size` bytes, `BROKEN` if damaged."""
     return b"".join(_counted(packed, method, size))
 
 
@@ -145,7 +145,7 @@ def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
 if sys.version_info < (3, 14):
 
     def _unzstd(packed: bytes) -> Iterator[bytes]:
-        """Yield what frames hold; Inspect begins a new one every 200 MiB of a sample."""
+        """Yield the data of all zstd frames; Inspect begins a new frame every 200 MiB."""
         unpacker = zstandard.ZstdDecompressor()
         with unpacker.stream_reader(packed, read_across_frames=True) as reader:
             while piece := reader.read(PIECE):
@@ -154,7 +154,7 @@ if sys.version_info < (3, 14):
 else:
 
     def _unzstd(packed: bytes) -> Iterator[bytes]:
-        """Yield what frames hold; Inspect begins a new one every 200 MiB of a sample."""
+        """Yield the data of all zstd frames; Inspect begins a new frame every 200 MiB."""
         remaining = packed
         while remaining:
             unpacker = zstd.ZstdDecompressor()
@@ -185,7 +185,7 @@ def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
 
 
 def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None:
-    """Unpack the members whose names `accept` allows, and keep nothing; as readers raise."""
+    """Unpack the members that `accept` allows and keep nothing; raises what reading them would."""
     size = regular_size(path)
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         refuse_bomb(archive, size)
@@ -202,14 +202,14 @@ def unpack_gzip(content: bytes) -> bytes:
 
 
 class Limited(RawIOBase):
-    """A stream that is unpacked, such as a .gz file, until it has given too much: TooLarge."""
+    """A stream that unpacks a file, such as a .gz; TooLarge if it yields far too much."""
 
     def __init__(self, stream: Any, packed: int) -> None:
         """Wrap a stream that unpacks a file of `packed` bytes."""
         self._stream, self._left = stream, max(4 * SMALL, RATIO * packed)
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True: the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -221,18 +221,18 @@ class Limited(RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close the stream below, too."""
+        """Close this stream and the wrapped one."""
         self._stream.close()
         super().close()
 
 
 DEEP = "brackets are nested too deeply"
 DOTS = 100  # maximum parts of a dotted key in TOML: its reader takes quadratic time
-DIGITS = 400  # Of a number as text: a token count has 10, an amount in dollars 30
+DIGITS = 400  # maximum characters of a number: a token count has 10, an amount in dollars 30
 
 
 def parse_toml(content: str | bytes) -> dict[str, Any]:
-    """Return the tables of a TOML text; a byte order mark is passed over."""
+    """Return the tables of a TOML text; a byte order mark is ignored."""
     text = _text(content)
     if any(line.partition("=")[0].count(".") > DOTS for line in text.splitlines()):
         raise ValueError(f"a key has more than {DOTS} parts")
@@ -247,7 +247,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def parse_json(
     content: str | bytes, parse_float: Callable[[str], Any] | None = None
 ) -> Any:  # JSON may be of any type
-    """Return the value of a JSON text; NaN, Infinity and numbers beyond every type are refused."""
+    """Return the value of a JSON text; ValueError for NaN, Infinity and too large numbers."""
     numbers = {"parse_float": parse_float or _finite, "parse_constant": _no_constant}
     return _plainly(json.loads, _text(content), **numbers)
 
@@ -257,7 +257,7 @@ def _text(content: str | bytes) -> str:
 
 
 def _plainly(read: Callable[..., Any], text: str, **options: Callable[[str], Any]) -> Any:
-    """Return what a reader makes of a text; its errors get messages for users."""
+    """Return `read(text)`; its errors become ValueErrors with a message for users."""
     try:
         return read(text, **options)
     except RecursionError:
@@ -279,7 +279,7 @@ def read_json(path: Path) -> Any:
 
 
 def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV text with the number of their last line, from 1."""
+    """Yield (number of its last line, from 1; row) for the rows of a CSV text."""
     csv.field_size_limit(LINE)
     table = csv.reader(lines, strict=strict)
     try:
@@ -290,7 +290,7 @@ def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple
 
 
 def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a CSV text by column, None if one ends early, with their last lines."""
+    """Yield (last line, row by column) of a CSV text; None for columns that a row lacks."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
     if twice := next((name for name, times in Counter(names).items() if name and times > 1), None):
@@ -309,7 +309,7 @@ def lines_of(file: io.TextIOBase, longest: int = LINE) -> Iterator[str]:
 
 
 def decimal_of(text: str) -> Decimal:
-    """Return the amount that a text states; ValueError for none, and for one beyond all use.
+    """Return a text as a Decimal; ValueError if it is not finite or has too many digits.
 
     >>> decimal_of("0.5")
     Decimal('0.5')
@@ -324,7 +324,7 @@ def decimal_of(text: str) -> Decimal:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, no longer than a sentence."""
+    """Return the first line of an error's message, at most 300 characters."""
     message = str(error).strip() or type(error).__name__
     return re.split(r"[\r\n]", message, maxsplit=1)[0][:300]
 
@@ -346,7 +346,7 @@ ZIP = ".gz"
 
 
 def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
-    """Yield each row with its line number, from 1; blank lines are passed over.
+    """Yield each row with its line number, from 1; blank lines are skipped.
 
     `name.csv` and `name.csv.gz` are CSV with a header, everything else is JSON Lines. UserError
     when the file is missing, no text, or a line is no JSON object.
@@ -382,7 +382,7 @@ def plain_or_packed(path: Path) -> Path:
 
 
 def read_questions(path: Path, make: Callable[[JsonRow, str], Question]) -> list[Question]:
-    """Return what `make` makes of each row and its place; UserError as `read_rows`, or for none."""
+    """Return `make(row, "FILE, line N")` for each row; UserError as `read_rows`, or if none."""
     questions = [make(row, f"{path}, line {number}") for number, row in read_rows(path)]
     if not questions:
         raise UserError(f"{path} has no rows.")
@@ -413,13 +413,13 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
 
 
 def refuse_unwritable_file(out: Path, option: str) -> None:
-    """Raise UserError if no file can be written there: a pipe, a device, a link to nothing, ..."""
+    """Raise UserError if file `out` cannot be written: a directory, a pipe, a broken link, ..."""
     refuse_no_file(out, f"name another {option}")
     refuse_unwritable(out.parent, option)
 
 
 def refuse_no_file(out: Path, fix: str) -> None:
-    """Raise UserError if something that is not a regular file has the name of a file to write."""
+    """Raise UserError if `out` is a directory, a pipe, a device or a broken link."""
     # A pipe waits for a reader, `/dev/zero` has no end, and a link could be changed meanwhile.
     try:
         mode = out.stat().st_mode
@@ -437,7 +437,7 @@ def refuse_no_file(out: Path, fix: str) -> None:
 
 
 def refuse_unwritable(out: Path, option: str) -> None:
-    """Raise UserError if no directory can be made or written to; nothing is left behind."""
+    """Raise UserError if directory `out` cannot be made or written to; leaves nothing there."""
     for link in (path for path in (out, *out.absolute().parents) if path.is_symlink()):
         if not link.exists():  # a loop of links does not exist, either
             raise UserError(f"{link} is a link to a missing file; name another {option}.")
@@ -452,11 +452,11 @@ def refuse_unwritable(out: Path, option: str) -> None:
 
 
 SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""How a file beside another is opened: a link is not followed, and a pipe is not waited for."""
+"""Flags to open a temporary file: links are not followed, and a pipe is not waited for."""
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file beside a path and put it there; it keeps its mode. OSError names the path."""
+    """Write a temporary file and rename it to `path`; the mode stays. OSError names `path`."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, SCRATCH, 0o666)

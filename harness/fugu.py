@@ -1,8 +1,8 @@
 """The provider `fugu/<model>`: Sakana's Fugu, with the tokens of its internal models.
 
-They are among the details of its usage, outside input and output (console.sakana.ai/pricing, read
-2026-11-22). Inspect drops them, so each reply's metadata keeps the usage for `harness.usage`.
-It accepts `tool_choice` but ignores it (theopenco/llmgateway#4016, 2026-09-11).
+Fugu reports these tokens in its usage details, outside input and output (console.sakana.ai/pricing,
+read 2026-11-22). Inspect drops them, so each reply's metadata keeps the usage for `harness.usage`.
+The API accepts `tool_choice` but ignores it (theopenco/llmgateway#4016, 2026-09-11).
 """
 
 from typing import Any
@@ -19,15 +19,15 @@ from podium.harness.usage import PROVIDER_USAGE, raw_usage
 ADDRESS = "https://api.sakana.ai/v1"
 EFFORTS = ("high", "xhigh", "max")
 CHOOSY = ("fugu-max", "fugu-ultra")
-"""Models that refuse every other effort (the same thread; openrouter.ai/sakana/fugu-max).
+"""Models that refuse efforts outside `EFFORTS` (llmgateway#4016; openrouter.ai/sakana/fugu-max).
 `fugu-ultra` is v2.0 since 2026-09-11; its v1 and its dated names are older."""
 
 
 class FuguAPI(OpenAICompatibleAPI):
-    """Fugu by its responses API; by chat completions with `responses_api = false`."""
+    """Calls Fugu by its Responses API, or by chat completions with `responses_api = false`."""
 
     def __init__(self, model_name: str, responses_api: bool = True, **settings: Any) -> None:
-        """Take key and address from the environment if they are not given."""
+        """Read the key and address from the environment if they are not given."""
         settings |= {"service": "fugu", "service_base_url": ADDRESS}
         super().__init__(model_name, responses_api=responses_api, **settings)
         effort = settings.get("config", GenerateConfig()).reasoning_effort
@@ -50,7 +50,7 @@ class FuguAPI(OpenAICompatibleAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
-        """Answer as the API does, and keep its usage."""
+        """Return the API's reply, with its raw usage in the metadata."""
         result = await super().generate(input, tools, tool_choice, config)
         if isinstance(result, ModelOutput):
             return result

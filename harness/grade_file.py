@@ -1,7 +1,7 @@
-"""Grade replies that were made anywhere: rows in, a file of verdicts out, safe against a kill.
+"""Grade a file of replies from any source; write a file of verdicts that survives a kill.
 
-While the file grows, verdicts are in order of arrival, the newest of a reply last; at the end they
-get the replies' order. `FILE.meta.json` has their sources: verdicts of others are never mixed in.
+While the file grows, verdicts are in order of arrival, a reply's newest last; at the end they are
+sorted like the replies. `FILE.meta.json` names their sources: verdicts from others are never added.
 """
 
 import errno
@@ -75,7 +75,7 @@ class VerdictFile:
         self._read()
 
     def add(self, verdict: Verdict) -> None:
-        """Append a verdict and hand it to the system, so that a killed run keeps it."""
+        """Append a verdict and flush it, so that a killed run keeps it."""
         text = json.dumps(verdict, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
             if (self._writer.write(text) or 0) < len(text):
@@ -129,7 +129,7 @@ class VerdictFile:
 
 @contextmanager
 def open_verdicts(path: Path, origin: VerdictOrigin) -> Generator[VerdictFile]:
-    """Yield the verdicts at `path`, locked; UserError if they are of something else."""
+    """Yield the file of verdicts at `path`, locked; UserError if its sources are not `origin`."""
     beside = _origin_file(path)
     with path.open("ab", buffering=0) as writer:
         _lock(path, writer)
@@ -149,7 +149,7 @@ def _origin_file(path: Path) -> Path:
 
 
 def _lock(path: Path, writer: RawIOBase) -> None:
-    """Keep other runs out; UserError if one is at work, or has just put another file here."""
+    """Lock the file; UserError if another run has locked or has just replaced it."""
     same = False
     with suppress(BlockingIOError):
         fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,7 +176,7 @@ def _said(value: object) -> str:
     return value.short if isinstance(value, BoxRecord) else str(value)[:40]
 
 
-ADDED = ("official", "fragile", "errata")  # metadata of a suite that is kept unchanged
+ADDED = ("official", "fragile", "errata")  # keys of a grade's metadata that a verdict keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +198,10 @@ class Graded:
     replies: int
     unscored: int
     mean: float | None  # Mean value of all graded replies, earlier runs included
-    now: int
+    now: int  # replies graded in this run
     seconds: float
     reason: str  # Why the first unscored reply is unscored; empty when none is
-    where: str
+    where: str  # the box and its Python, as text
 
     def __str__(self) -> str:
         mean = "-" if self.mean is None else f"{self.mean:.4f}"
@@ -220,11 +220,11 @@ class _Reply:
     line: int
     question: str
     text: str
-    epoch: int  # Which epoch's form of the question was asked; 1 unless the row says
+    epoch: int  # whose form of the question was asked; 1 if the row has none
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
-    """Grade a file of replies, or the rest of it after an earlier run, also a killed one."""
+    """Grade a file of replies; after an earlier run, even a killed one, only the rest."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not suite.publishable:
         keep_files_private()
@@ -263,7 +263,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
 
 
 def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str:
-    """Return how the reply on a line is read, stage by stage; UserError if its suite cannot."""
+    """Return how the answer of the reply on a line was found; UserError if its suite seeks none."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not isinstance(suite, Explained):
         raise UserError(
@@ -306,7 +306,7 @@ def grade_replies(
 
 
 def _questions(suite: Suite[Any], problems: Path | None, ids: Set[str]) -> Mapping[str, Question]:
-    """Return the questions that replies name; a split without any need not be loadable."""
+    """Return at least the questions with these `ids`; other splits may fail to load."""
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
     questions: dict[str, Question] = {}
@@ -389,7 +389,7 @@ def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> Verd
 def _verdict(
     suite: Suite[Any], questions: Mapping[str, Question], box: OpenBox | None, reply: _Reply
 ) -> Verdict:
-    """Grade one reply; if podium could not grade it, it has no value, never a 0."""
+    """Return one reply's verdict; if podium failed to grade it, its value is None, never 0."""
     question = at_epoch(suite, questions[reply.question], reply.epoch)
     started = time.monotonic()
     try:

@@ -63,7 +63,7 @@ def system_of(task_solver: Solver) -> System:
 def as_solver(
     system: System, pool: str | None = None, override: WorkerSpec | None = None
 ) -> Solver:
-    """Return the Inspect solver of a system, whose own conductor is the `override`."""
+    """Return the Inspect solver of a system; `override` replaces the pool's conductor."""
     spec, context = named_pool(pool), current()
     spec = spec and with_conductor(spec, override)
     journal = current_journal()
@@ -78,7 +78,7 @@ def as_solver(
         stop = "model_length" if answer.too_long else "stop"  # as the worker's own reply says it
         state.output = ModelOutput.from_content(PODIUM, answer.text, stop_reason=stop)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
-        # Of a killed process Inspect keeps the metadata, and makes the output of the calls.
+        # After a kill, Inspect keeps this metadata, but derives the output from the calls.
         extra = {SECONDS: took, ANSWER: answer.text}
         extra |= {UNUSED: float(pool.envelope.unused)} if pool.envelope else {}
         state.metadata[PODIUM] = shape = {**_answer_shape(answer), **extra}
@@ -91,7 +91,7 @@ def as_solver(
 
 
 async def best_within(system: System, question: Question, pool: Pool) -> Answer:
-    """Return a system's answer; the best that it has, if its equal budget is spent before."""
+    """Return a system's answer; its best answer so far, if its equal budget is spent first."""
     try:
         answer = await system(question, pool)
     except BudgetSpent:
@@ -103,7 +103,7 @@ async def best_within(system: System, question: Question, pool: Pool) -> Answer:
 
 
 def named_pool(pool: str | None) -> PoolSpec | None:
-    """Return the pool of a name, in a run its own; None if the user's roles are the workers."""
+    """Return the pool of a name, or the run's own; None without a name: roles are workers."""
     spec = current().spec
     return spec if spec and spec.name == pool else read_pool(pool) if pool else None
 
@@ -122,12 +122,12 @@ def answer_note(state: TaskState, shape: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-ASKED = "asked"  # key in a sample's metadata: how its epoch puts the question, if otherwise
+ASKED = "asked"  # key in a sample's metadata: its epoch's form of the question, if it differs
 
 
 @solver
 def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
-    """Put the question as its epoch asks it; it runs before any solver."""
+    """Replace a sample's question by its epoch's form; runs before any other solver."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if state.epoch > 1:
@@ -140,20 +140,20 @@ def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
 
 
 def asked_in(state: TaskState) -> Question:
-    """Return the sealed question of a running sample as its epoch puts it."""
+    """Return the question of a running sample in its epoch's form, without its target."""
     question = question_of(state).sealed()
     form = dict(state.metadata.get(ASKED, {}))
     return replace(question, text=form.pop("text"), metadata=form) if form else question
 
 
 def question_of(state: TaskState) -> Question:
-    """Return the question of a running sample as epoch 1 puts it, target included."""
+    """Return the question of a running sample in epoch 1's form, with its target."""
     question = question_from(str(state.sample_id), state.input_text, state.metadata)
     return replace(question, target=state.target.text)
 
 
 def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
-    """Return the sealed question that `sample` wrote into metadata."""
+    """Return the question, without its target, that `sample` wrote into metadata."""
     stored = metadata.get("question")
     return Question(
         id=id,
@@ -165,7 +165,7 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
 
 
 def _answer_shape(answer: Answer) -> dict[str, object]:
-    """Return the fields of an answer in the log beside its text: the shape of the work."""
+    """Return an answer's logged fields besides its text: depth, steps, plan and the like."""
     return {
         "depth": answer.depth,
         "steps": len(answer.replies),
@@ -177,14 +177,14 @@ def _answer_shape(answer: Answer) -> dict[str, object]:
 
 
 ROOMS = ("baselines", "conductor")
-"""Where solvers are: up to podium 0.1 Inspect registered them by these names."""
+"""Packages with solvers: up to podium 0.1, the solvers' names in Inspect began with these."""
 
 
 def named_by_room(task: Task, solver: str) -> Task:
-    """Return a task whose steps have the names of podium 0.1 if its entry names its solver so.
+    """Return a task, its steps renamed as in podium 0.1 if `solver` is a name of that version.
 
-    Inspect takes a log for a task's own only if the names of all steps are the same; otherwise a
-    directory that is begun would buy every reply again.
+    Inspect resumes a log only if the names of all steps are the same; otherwise a resumed run
+    would pay for every reply again.
     """
     room = solver.partition("/")[0]
     steps = ((task.setup, "harness"), (task.solver, room)) if room in ROOMS else ()
@@ -212,9 +212,9 @@ def as_task(
 ) -> Task:
     """Return the Inspect task of one suite.
 
-    `only` are asked, by id and in that order (None: all), `epochs` times (None: as usual), and
-    `metadata` goes to podium's facts in the log header. UserError for a split that does not exist,
-    a limit below 1, or a suite that needs a box and was given none.
+    `only` are asked, by id and in that order (None: all), `epochs` times (None: the suite's usual
+    number); `metadata` is added to the log header. UserError for a split that does not exist, a
+    limit below 1, or a suite that needs a box and was given none.
     """
     questions = pick(suite, split, limit)
     if only is not None:
@@ -247,7 +247,7 @@ def as_task(
 FIRST = ("sampleStatus", "sampleId", "input", "target", "answer", "cost")
 COLUMNS = [TaskSamplesColumn(id=column) for column in FIRST]
 VIEW = ViewerConfig(task_samples_view=TaskSamplesView(name=PODIUM, columns=COLUMNS))
-"""Inspect's viewer hides the column of dollars unless it is asked for; others follow these."""
+"""First columns in Inspect's viewer, which hides the cost unless it is listed."""
 
 
 def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,7 +301,7 @@ def sample(question: Question) -> Sample:
 def public_tests_of(
     suite: Suite[Any], box: Any | None, programs: anyio.CapacityLimiter
 ) -> PublicTests | None:
-    """Return how a suite's public tests run in the scorer's places; None if none can."""
+    """Return a function that runs a suite's public tests, at most `programs` at once; or None."""
     if box is None or not isinstance(suite, PubliclyTested):
         return None
 
@@ -315,7 +315,7 @@ def public_tests_of(
 
 @solver
 def offer_public_tests(tests: PublicTests) -> Solver:
-    """Let the solvers that follow in this sample run public tests: for tasks made by themselves."""
+    """Let a sample's later solvers run public tests, in a task for `inspect eval`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         extend_context(public_tests=tests)
@@ -371,7 +371,7 @@ def _count_answer() -> None:
 def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
     """Return a verdict for the journal: texts, which may be secret, as a digest."""
     value = score.value if isinstance(score.value, int | float) else None
-    text = state.input if isinstance(state.input, str) else ""  # of a task a conversation, too
+    text = state.input if isinstance(state.input, str) else ""  # it may be a conversation
     return {
         "sample": asdict(sample_ref(state)),
         "value": value if value == value else None,

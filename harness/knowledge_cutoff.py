@@ -22,11 +22,11 @@ YOUNGER: Mapping[Exposure, str] = {
 
 
 def known_cutoff(model: str) -> str:
-    """Return when a model's knowledge ends by Inspect's database of models, with that source.
+    """Return a model's knowledge cutoff in Inspect's model database, with the source named.
 
-    `unknown` if the database has no such model. It also matches names that only begin alike, whose
-    knowledge may end later; those count as unknown. The public look-up would start the provider of
-    a name that it does not know, so this one leaves that out.
+    `unknown` if the database has no such model. It also matches names with the same beginning,
+    whose cutoff may be later; those count as unknown. Inspect's public function would start the
+    provider of an unknown name, so a private one is called.
     """
     find = _model_info._get_model_info  # pyright: ignore[reportPrivateUsage]
     info = find(model, resolve_provider=False)
@@ -34,7 +34,7 @@ def known_cutoff(model: str) -> str:
     if not info or not info.knowledge_cutoff_date or _plain(name) != _plain(info.model or ""):
         return UNKNOWN
     day = info.knowledge_cutoff_date
-    date = f"{day:%Y-%m}" if day.day == 1 else f"{day:%Y-%m-%d}"  # the 1st stands for a month
+    date = f"{day:%Y-%m}" if day.day == 1 else f"{day:%Y-%m-%d}"  # day 1: only the month is known
     return f"{date} (Inspect {version('inspect_ai')} model database)"
 
 
@@ -43,7 +43,7 @@ def _plain(name: str) -> str:
 
 
 def exposure(dates: str, cutoff: str) -> Exposure:
-    """Return how a knowledge cutoff lies to the months in which questions became public.
+    """Return whether a knowledge cutoff is before, among or after the questions' publication.
 
     `dates` as `Suite.dates`: a month or day, `START..END`, of which one may be empty, or `up to
     END`. Months are compared, because many cutoffs are known to the month.
@@ -61,10 +61,10 @@ def exposure(dates: str, cutoff: str) -> Exposure:
 
 
 def cutoff_lines(dates: str, cutoffs: Mapping[str, str]) -> list[str]:
-    """Return when questions became public beside each worker's knowledge cutoff, sources left out.
+    """Return a line with the questions' dates and each worker's knowledge cutoff, without sources.
 
-    Unknown ones are named together. A further line lists the workers that may have been trained on
-    questions. Nothing for questions that are generated, or without workers.
+    Workers of unknown cutoff are listed together. Further lines list workers that may have been
+    trained on questions. No lines if questions are generated, or without workers.
     """
     if not cutoffs or dates == GENERATED:
         return []

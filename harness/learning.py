@@ -1,4 +1,4 @@
-"""What systems learn from and what they have learnt: a `Matrix` of scores, tries, an `Artifact`."""
+"""Training data and results of learned systems: a `Matrix` of scores, trials, an `Artifact`."""
 
 import hashlib
 import json
@@ -33,12 +33,12 @@ class MatrixQuestion:
     """One question of a matrix, without its target."""
 
     id: str
-    text: str = field(repr=False)  # no message shows it: some must not be published
-    """What a router may read; empty if texts are not available."""
+    text: str = field(repr=False)  # not in messages: some must not be published
+    """The text that a router may read; empty if it is not available."""
     kind: Kind = "text"
     date: str = ""  # ISO day on which it became public, if known
     group: str = ""  # a shared source, such as a subject: for clustered errors and folds
-    split: Literal["", "train", "eval"] = ""  # as its source declares it
+    split: Literal["", "train", "eval"] = ""  # as the question's source declares it
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,18 @@ class Matrix:
     """Scores and costs, one row per question and one column per worker."""
 
     name: str
-    source: str  # where it is from, with what pins it
+    source: str  # where the data is from, with its version or digest
     label: RunLabel
     workers: tuple[str, ...]
     questions: tuple[MatrixQuestion, ...]
     scores: Floats  # (questions, workers) between 0 and 1: means over a pair's draws
     usd: Floats  # (questions, workers), list price of one draw
     tokens_out: Floats  # (questions, workers), of one draw
-    draws: int = 1  # behind each score, the minimum if they differ; above 1, scores are means
-    notes: tuple[str, ...] = ()  # its limits, a sentence each, printed below its tables
+    draws: int = 1  # replies per score, the minimum if they differ; above 1, scores are means
+    notes: tuple[str, ...] = ()  # limitations, a sentence each, printed below its tables
     publishable: bool = True  # False when its texts may appear in no file, message or page
     seconds: Floats | None = None  # (questions, workers), of one draw; None: its source has none
-    no_answer: Floats | None = None  # (questions, workers), share of draws; None as above
+    no_answer: Floats | None = None  # (questions, workers), share of draws; None: not recorded
 
     def __post_init__(self) -> None:
         """Raise UserError for a wrong shape or score."""
@@ -90,7 +90,7 @@ class Matrix:
         return ((name, values) for name, values in every if values is not None)
 
     def whole(self) -> "Matrix":
-        """Return the matrix without questions that some worker was not graded on."""
+        """Return the matrix of the questions on which every worker was graded."""
         return self.rows(np.flatnonzero(~np.isnan(self.scores).any(axis=1)))
 
     def mean_scores(self) -> Floats:
@@ -136,13 +136,13 @@ class RoutedSystem:
     scores: Floats
     usd: Floats
     tokens_out: Floats
-    elsewhere: float | None  # share of questions sent elsewhere than the reference
+    elsewhere: float | None  # share of questions sent to another worker than the reference
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A router at one willingness to pay, in US dollars per right answer; None: scores alone."""
+    """A router's result at one willingness to pay, in dollars per right answer (None: any)."""
 
     willingness: float | None
     score: float
@@ -178,7 +178,7 @@ class MatrixCell:
 
     question: str
     worker: str
-    score: float | None  # between 0 and 1; None when there is no verdict: that is no 0
+    score: float | None  # between 0 and 1; None (not 0) without a verdict
     usd: float | None = None  # list price of this draw; None is unknown
     tokens_out: float | None = None
     seconds: float | None = None
@@ -237,7 +237,7 @@ def _numbers(values: Iterable[float | None]) -> Floats:
 
 
 def _sums(shape: tuple[int, int], pairs: NDArray[np.intp], values: Floats) -> Floats:
-    """Return the sum of each pair's values; NaN if one of them is NaN."""
+    """Return the sum of values by (question, worker) pair; NaN if a value is NaN."""
     sums = np.zeros(shape)
     np.add.at(sums, (pairs[:, 0], pairs[:, 1]), values)
     return sums
@@ -251,7 +251,7 @@ SINGLE = "single:"
 
 
 def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
-    """Return the matrix of all single workers below some directories, at list prices."""
+    """Return the matrix of all single workers' logged runs below `dirs`, at list prices."""
     alone = [run for run in load_runs(dirs)[0] if run.facts.system.startswith(SINGLE)]
     if not alone:
         places = ", ".join(map(str, dirs))
@@ -337,12 +337,12 @@ _META = "podium_json"
 
 @dataclass(frozen=True, slots=True)
 class ArtifactSource:
-    """The declared split that taught an artefact."""
+    """What an artefact was trained on: system, data, workers and settings."""
 
     system: str
     rows_sha256: str  # of the rows: ids, scores and costs
-    suites: tuple[str, ...]  # whose train splits, or the name of the recorded matrix
-    questions: tuple[str, ...]  # digests of the questions, to refuse an overlap
+    suites: tuple[str, ...]  # suites of the train splits, or the recorded matrix's name
+    questions: tuple[str, ...]  # their digests: runs on the same questions are refused
     workers: tuple[str, ...]  # in pool order; a pool with other workers needs another artefact
     embedder: str = ""
     calls: int = 0  # worker calls that were spent on learning
@@ -351,7 +351,7 @@ class ArtifactSource:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An artefact: numbers by name, and where they are from."""
+    """A trained system's artefact: arrays by name, and what they were trained on."""
 
     about: ArtifactSource
     arrays: Arrays
@@ -371,7 +371,7 @@ class Artifact:
 
     @property
     def sha256(self) -> str:
-        """Digest of the file."""
+        """SHA-256 of the artefact's file."""
         return hashlib.sha256(self.as_bytes()).hexdigest()
 
 
@@ -385,7 +385,7 @@ def write_artifact(learned: Artifact, path: Path) -> None:
 
 
 def read_artifact(name: str | None, system: str, sha256: str | None = None) -> Artifact:
-    """Return what a system has learnt; relative paths start at the run's log directory."""
+    """Return a system's artefact; a relative path starts at the run's log directory."""
     if not name:
         raise TaskRefusal(
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "
@@ -428,9 +428,9 @@ def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """The questions to learn from, and the budget."""
+    """The questions that a system may train on, and how many worker calls it may make."""
 
-    questions: tuple[Question, ...]  # of the declared train split, sealed, in a fixed order
+    questions: tuple[Question, ...]  # of the train split, without targets, in a fixed order
     workers: tuple[str, ...]
     calls: int  # worker calls that may be spent: the same for every tunable system of a run
     seed: int
@@ -440,20 +440,20 @@ class TrainingBudget:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Tries to make next, by the solver's arguments alone: a resumed round tries the same."""
+    """A round of trials, fixed by the solver's arguments: a resumed run makes the same trials."""
 
     solver: str  # registry name, e.g. `baselines/try_templates`.
     args: Mapping[str, Any]
     questions: int
     epochs: int
-    first: int = 0  # index in `TrainingBudget.questions`, so that rounds may see others
+    first: int = 0  # index of the first one in `TrainingBudget.questions`
     most_calls: int | None = None
-    """Of one try, to cut a round to the budget; None: its plans are counted, or five taken."""
+    """Maximum calls of one trial, to cut a round to the budget; None: its plans' calls, or five."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """One try."""
+    """The result of one trial: one answer to one question."""
 
     question: str
     epoch: int
@@ -465,14 +465,14 @@ class TrialResult:
 
 
 class Explorer(Protocol):
-    """How a system learns by trying."""
+    """Chooses a system's training trials, and makes the artefact from their results."""
 
     def next_round(
         self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
     ) -> Round | None:
-        """Return what to try after the rounds so far; None when there is enough, or no budget."""
+        """Return the next round of trials; None if there are enough, or no budget is left."""
         ...
 
     def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
-        """Return the artefact that the tries have taught."""
+        """Return the artefact that is learnt from all trials."""
         ...

@@ -1,4 +1,4 @@
-"""A training with everything that its configuration names, found and checked: no torch here."""
+"""A training with all that its configuration names, loaded and checked without torch."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -72,20 +72,20 @@ NO_TRAIN = (
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """A training, found and checked."""
+    """A checked training: configuration, pool, prices, and questions."""
 
     config: TrainingConfig
     out: Path
     catalogue: Catalogue  # suites and boxes
-    bare: BareText  # what a question asks
+    bare: BareText  # returns a question without instructions
     resume: bool
-    max_usd: Decimal | None  # of all processes: the command's, else the configuration's
+    max_usd: Decimal | None  # for all processes: from the command, else the configuration
     spec: PoolSpec
     book: Book
     splits: Mapping[str, SuiteSplit]  # train questions, by suite
-    held_out: Mapping[str, SuiteSplit]  # to pick the best: validation, or last train questions
-    left_out: int  # questions that would teach and are asked in an eval split, too
-    verdicts: VerdictDataset | None = None  # recorded ones in place of workers
+    held_out: Mapping[str, SuiteSplit]  # to select the best: validation, or last train questions
+    left_out: int  # train questions left out because an eval split asks them, too
+    verdicts: VerdictDataset | None = None  # recorded ones, if they replace workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """First rounds that later rounds continue (rounds.py)."""
 
@@ -96,7 +96,7 @@ class TrainingJob:
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """Return each pool's workers if a question is shown one of several pools, else none."""
+        """The workers of each drawn pool, if questions are shown drawn pools; else ()."""
         return drawn_groups(self.spec.names) if self.config.pool.drawn else ()
 
     @property
@@ -131,7 +131,7 @@ class TrainingJob:
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
-        """Return the workflow of an item; None if its text is none, or keeps an answer."""
+        """Return the workflow in an item's text; None if unreadable, or to keep the last answer."""
         plan = read_plan(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
@@ -209,7 +209,7 @@ def _find_verdicts(
 
 
 def _checked(training: TrainingJob) -> TrainingJob:
-    """Return it; UserError if TRL would write secret texts, or a warm start fits nothing."""
+    """Return the training; UserError if TRL would write private texts, or no given plan fits."""
     if training.config.grpo.get("log_completions") and not training.publishable:
         secret = next(n for n, split in training.splits.items() if not split.suite.publishable)
         raise UserError(
@@ -251,7 +251,7 @@ def _held_out(split: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
 
 
 def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
-    """Open the box in which these suites' programs run; None if the suites have none."""
+    """Open the box (sandbox) in which the training's programs run; None if it needs none."""
     boxes = training.catalogue.boxes
     suites = [split.suite for split in training.splits.values()]
     name = training.config.suites.box
@@ -270,7 +270,7 @@ async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
 
 
 def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
-    """Return each train question a few times, with other workers if those are drawn."""
+    """Return each train question once, or 8 times if the workers shown are drawn."""
     config = training.config
     count = sum(len(split.questions) for split in training.splits.values())
     times = 1 if training.shown.whole else 8
@@ -280,7 +280,7 @@ def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
 
 
 def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow]:
-    """Return a tokenizer's training rows: a vocabulary would reveal words of private texts."""
+    """Return rows to train a tokenizer, without private texts, whose words it would reveal."""
 
     def saying(row: TrainingRow, text: str) -> ShownRow:
         def asked(row: TrainingRow) -> Question:
@@ -301,7 +301,7 @@ def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow
 
 
 def check_job(training: TrainingJob) -> None:
-    """Raise UserError if a training can be refused without a model or a worker."""
+    """Raise UserError for mistakes that show without loading a model or calling a worker."""
     config = training.config
     grpo_options.refuse_unready_machine(config)
     refuse_missing_folder(config)
@@ -313,7 +313,7 @@ def check_job(training: TrainingJob) -> None:
 def refuse_missing_folder(config: TrainingConfig) -> None:
     """Raise UserError if [model] path can only be a folder, and there is none."""
     path = config.model.path
-    folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # the hub's names have one
+    folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # the hub's have one
     if folder and not Path(path).is_dir():
         raise UserError(
             f"[model] path: there is no folder {path}. First train the model that it starts from."
@@ -326,15 +326,15 @@ class StepResults:
 
     items: list[RewardItem] = field(default_factory=list[RewardItem])
     outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
-    seconds: float = 0.0  # that training waited for them
-    ahead: float = 0.0  # that passed before, since the first was begun
+    seconds: float = 0.0  # seconds that training waited for the outcomes
+    ahead: float = 0.0  # seconds from the first item's start to that wait
 
 
 class RewardRecorder:
     """Wraps a reward and records its items and outcomes since the last `take`."""
 
     def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
-        """Wrap a reward."""
+        """Wrap a reward; with `deduplicate`, equal items of a step are scored once."""
         self._scores, self._deduplicate = scores, deduplicate
         self._begun: dict[RewardItem, tuple[Future[list[RewardOutcome]], int]] = {}
         self._first = monotonic()
@@ -407,13 +407,13 @@ class RewardRecorder:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRewards:
-    """The rewards of one training: one limit of dollars holds for both."""
+    """The rewards for training and validation, under one limit in dollars."""
 
     training: RewardRecorder
     validation: RewardRecorder
     stopped: Callable[[], str] = str  # why the spending limit stopped calls; empty if it did not
     spent: Callable[[], Decimal] = Decimal
-    """By all processes and earlier sessions; all call it together, and it divides the rest."""
+    """Dollars of all processes and sessions; every process must call it, to divide the rest."""
     answerer: PlanAnswerer | None = None  # runs the plans; None on recorded verdicts
 
 
@@ -456,7 +456,7 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
 
 
 def _spent_by_all(answerer: PlanAnswerer, limit: Decimal | None) -> Decimal:
-    """Return what all processes have spent, and divide the rest of `limit` among them anew."""
+    """Return the dollars that all processes spent, and divide the rest of `limit` among them."""
     if grpo_options.world_size() == 1:
         return answerer.usd
     totals = grpo_options.from_all_processes((answerer.before, answerer.usd - answerer.before))
@@ -483,7 +483,7 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
 
 
 def drawn_groups(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the workers of each pool in a pool of drawn pools, whose number ends their names.
+    """Return the workers of each drawn pool; the number at the end of a name is its pool's.
 
     >>> drawn_groups(["abacus.0", "sage.0", "sage.1"])
     (('abacus.0', 'sage.0'), ('sage.1',))

@@ -74,7 +74,7 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
 
 
 def with_adapters(model: Any, config: TrainingConfig) -> Any:
-    """Return a model with new adapters, which a warm start trains, too: all is learnt in them."""
+    """Return a model with new LoRA adapters; a warm start, too, trains the adapters alone."""
     from peft import get_peft_model
 
     return get_peft_model(model, lora_config(config))
@@ -87,22 +87,22 @@ def chat_template(tokenizer: Any) -> ChatTemplate:
 
 # --- attention that begins as a look-up ---------------------------------------------------------
 #
-# If the order of workers changes, a plan's number has to be read off the prompt: find the line
+# If the order of workers changes, a worker's number has to be read in the prompt: find the line
 # whose card begins with a word, take the number before it, say it again in the list. Transformers
 # learn such steps as induction heads (arXiv 2209.11895); as in mimetic initialisation (arXiv
-# 2305.09828) structure is set here and the warm start trains all of it. Which places look at which
-# is set; no word, worker or number. EXPERIMENTS.md has the effect.
+# 2305.09828) structure is set here (which positions attend to which, but no word, worker or
+# number), and the warm start trains all of it. EXPERIMENTS.md has the effect.
 
 LINES = (0, 1)
-"""Compared by the first half of the second layer's heads: a word (0 back: itself) in the thought
-`Looks3` with the word 1 back in `3: Looks up`, where the number is 3 back."""
+"""Places back of the tokens that the first half of the second layer's heads compare: a word itself
+in the thought `Looks3`, and the word 1 back in the prompt's `3: Looks up`; its number is 3 back."""
 LISTS = (2, 3)
-"""Compared by the other half: the number 2 back in `[3, ` with the one 3 back in `Looks3, Does4`,
-which is where the next number stands."""
+"""Places back of the tokens that the other half compare: the number 2 back in the list `[3, `, and
+the number 3 back in the thought `Looks3, Does4`, where the next number stands."""
 THETA = 1e6  # base of the rotary angles: fast pairs tell places, slow ones compare words
-FAST = 6  # pairs of dimensions that tell places
-SHARP, COPIED = 8.0, 0.2  # how strictly a head keeps to its place; a copy's size beside its word
-ALIKE = {"word": 4.5, "copy": 1.8}  # how strongly a word, or a copy, looks for its like
+FAST = 6  # pairs of dimensions that encode positions
+SHARP, COPIED = 8.0, 0.2  # sharpness of a head's position; scale of a copy beside its word
+ALIKE = {"word": 4.5, "copy": 1.8}  # weights in comparing equal words, and equal copies
 
 
 def look_up(model: Any) -> None:
@@ -127,7 +127,7 @@ def look_up(model: Any) -> None:
 
 
 def _look_back(attention: Any, read: Any) -> None:
-    """Let each head copy the token some places back through `read` (head dimensions, words)."""
+    """Make each head copy the token at its offset through `read` (head dimensions, words)."""
     import torch
 
     wide, words = read.shape
@@ -168,7 +168,7 @@ def _compare(attention: Any, read: Any) -> None:
 
 
 def _copied(back: int, words: int) -> slice:
-    """Return the dimensions of the copy of the token so far back; the width of one for 0."""
+    """Return the dimensions with the copy of the token `back` places before; for 0, any copy's."""
     width, index = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
     return slice(words + index * width, words + (index + 1) * width)
 
@@ -177,7 +177,7 @@ PAD, END = "<|pad|>", "<|end|>"
 
 
 def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
-    """Return (model, tokenizer) as [model.from_scratch] has them; torch's seed decides weights."""
+    """Return (model, tokenizer) of [model.from_scratch]; torch's seed determines the weights."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     size = config.model.from_scratch
@@ -213,8 +213,8 @@ FRAME = (
     *("\nmodel_id = [", "]\nsubtasks = [", "]\naccess_list = [", '["all"]', "[]", '", "'),
     *("\n\nModels:\n", "\n\nPlan:"),
 )
-"""Texts in all prompts and plans: a token each."""
-UNKNOWN = "<|endoftext|>"  # never met by a byte-level tokenizer; Qwen2's class adds it
+"""Texts that occur in all prompts and plans; each becomes one token."""
+UNKNOWN = "<|endoftext|>"  # unused by a byte-level tokenizer; Qwen2's class adds it
 
 
 def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
@@ -257,7 +257,7 @@ def warm_start(
     model.to("cuda" if config.run.device == "gpu" else "cpu")
     start, rng = config.warm_start, Random(config.run.seed)
     if is_main():
-        (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
+        (folder / WARM).unlink(missing_ok=True)  # lines of a killed warm start, which starts anew
     corpus = plan_corpus(config, rows)
     if start.is_listed:
         rows, corpus.own = _given_plans(config, corpus, rows)
@@ -298,7 +298,7 @@ def _own_plans(
 ) -> dict[TrainingRow, str]:
     from podium.conductor.training.generation import greedy_texts
 
-    limit = int(config.grpo.get("max_completion_length", 256))  # TRL's own
+    limit = int(config.grpo.get("max_completion_length", 256))  # TRL's default
     prompts = [row.prompt for row in rows]
     with autocast(config):
         texts = greedy_texts(model, tokenizer, prompts, limit, config.validation.batch)
@@ -333,7 +333,7 @@ def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> Any:
 
 
 def merge_adapters(config: TrainingConfig, out: Path) -> None:
-    """Make whole models of best/ and last/ if adapters were trained; these stay in adapter/."""
+    """Merge trained adapters into full models in best/ and last/; move the adapters to adapter/."""
     if config.lora is None:
         return
     from peft import PeftModel

@@ -42,11 +42,11 @@ OPTIMISTIC = """
 A run's `best` is the checkpoint with the highest of all its validations, so that figure
 is a maximum and optimistic, more so if a run was validated often. Quote results on questions that
 selected nothing: the suites' `eval` split, or the part of a study's split kept for judging."""
-LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # of each seed
+LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # files of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
 # A checkpoint's files; without `training_args.bin`, a pickle, which can run code.
-DESCRIBED = ("podium.json", "README.md")  # of adapters, whose other files are their base's
+DESCRIBED = ("podium.json", "README.md")  # of adapters: the other files are the base model's
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 RELEASE_NOTE = (Path(__file__).parent / "release_note.md").read_text(encoding="utf-8")
 
@@ -61,7 +61,7 @@ def describe_checkpoint(
     info = checkpoint.CheckpointInfo(
         form=config.form,
         pool=spec.name,
-        workers=max(training.groups, key=len, default=spec.names),  # only their numbers count
+        workers=max(training.groups, key=len, default=spec.names),  # only the number counts
         cards_sha256=checkpoint.cards_digest(cards) if config.form.cards else "",
         openings=tuple(sorted(set(map(first_word, cards)))),
         suites=tuple(splits),
@@ -146,7 +146,7 @@ def _validation(label: str, data: Mapping[str, Any] | None) -> str:
 
 
 def leaks_text(run: Path) -> str:
-    """Return which share of a run's sampled plans hold the answer, if known."""
+    """Return a sentence with the share of a run's sampled plans that contain the answer."""
     lines = run_folder.read_lines(run / PLANS)
     leaks = [line["leaked"] for line in lines if line.get("leaked") is not None]
     share = f"{fmean(leaks):.1%}" if leaks else "an unknown share"
@@ -164,7 +164,7 @@ class SeedRun:
 
 
 def read_seed(run: Path) -> SeedRun:
-    """Return a run's result; UserError if it is none, or has not ended."""
+    """Return a run's result; UserError if it is no training, or has not ended."""
     config = run_folder.config_of(run_folder.read_manifest(run))
     if not run_folder.training_finished(config, run):
         raise UserError(f"The training in {run} has not ended. Continue it with --resume.")
@@ -231,7 +231,7 @@ def release_policy(runs: Sequence[Path], to: Path) -> str:
 
 
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
-    """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`."""
+    """Write the median seed's best checkpoint to `to`, its warm start to `untrained`."""
     seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)
     chosen = median_low(seeds)
@@ -248,7 +248,7 @@ def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
     manifests = [run_folder.read_manifest(run.folder) for run in seeds]
     for manifest in manifests:
         manifest["config"]["run"].pop("seed")
-        manifest["config"]["model"].pop("path")  # a later training begins with its seed's own
+        manifest["config"]["model"].pop("path")  # a later training starts with its own seed's model
     if len({json.dumps(manifest["config"], sort_keys=True) for manifest in manifests}) > 1:
         raise UserError(
             "These runs have different configurations. Release each of them separately."

@@ -29,16 +29,16 @@ from podium.harness.errors import UserError
 from podium.harness.rewards.outcome import RewardItem
 from podium.harness.rewards.trainers import run_in_loop
 
-FEW = 4  # positions that are written beside as many and STEADY more: their difference is a rate
+FEW = 4  # tokens generated, then again with STEADY more: the difference gives the rate
 STEADY = 12
-SCORED = 48  # random plans that are carried out, after as many as START that are not timed
+SCORED = 48  # random plans that are run and timed, after START plans that are not timed
 START = 16
-TAUGHT = 64  # of whose lengths the plans of a warmed-up policy are
+TAUGHT = 64  # drawn plans; a warmed-up policy's plans are as long as these
 
 
 @dataclass(slots=True)
 class _Probe:
-    """What is timed, and its peaks of memory."""
+    """The model and rows that are timed, and each phase's peak memory."""
 
     job: TrainingJob
     model: Any
@@ -59,7 +59,7 @@ class _Probe:
 
 
 def probed_seconds(job: TrainingJob) -> StepSeconds | None:
-    """Return how long a training would take here; None if that cannot be tried."""
+    """Return the measured seconds of a training's phases here; None if a probe is impossible."""
     if job.config.grpo.get("use_vllm"):
         return None
     if job.config.run.device == "cpu":
@@ -72,7 +72,7 @@ def probed_seconds(job: TrainingJob) -> StepSeconds | None:
                 probe = _loaded(job)
                 rewards = make_rewards(job, box and box.box, None)
                 return _measured(probe, rewards, started)
-        except UserError:  # no model or no memory: a training would raise it, the formula does not
+        except UserError:  # no model or memory: the caller uses a formula
             return None
 
 
@@ -118,7 +118,7 @@ def _now() -> float:
 
 def _warm_seconds(probe: _Probe) -> float:
     config, spent = probe.job.config, list[float]()
-    for steps in (1, 2):  # the first is not like the others
+    for steps in (1, 2):  # the first also sets things up
         few = config.warm_start.model_copy(update={"steps": steps})
         some = config.model_copy(update={"warm_start": few, "recursion": None})
         with probe.phase("in the warm start") as seconds:
@@ -157,14 +157,14 @@ def _prompts(probe: _Probe) -> list[list[int]]:
 
 
 def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[int]]]:
-    """Return the seconds of reading the prompts and of a position, and the plans written first."""
+    """Return the seconds to read the prompts and to decode one position, and the first plans."""
     prompts, spent = _prompts(probe), dict[int, float]()
 
     def write(config: Any) -> list[list[int]]:
         with grpo.writing() as model:
             return sampled_ids(model, probe.tokenizer, prompts, config, None)
 
-    # To the end: graphs are recorded, caches have their size.
+    # A full generation first: it records graphs and sizes caches.
     written = write(grpo.generation_config)
     for count in (FEW, FEW + STEADY):
         some = copy(grpo.generation_config)
@@ -183,7 +183,7 @@ def _update_seconds(probe: _Probe, grpo: Any, plans: Sequence[Sequence[int]]) ->
     grpo.current_gradient_accumulation_steps = sizes["accumulate"]
     inputs, spent = _batch(probe, plans, each), list[float]()
     grpo.model.train()
-    for _ in range(2):  # the first is not like the others
+    for _ in range(2):  # the first also sets things up
         with probe.phase("in an update") as seconds:
             loss = grpo.compute_loss(
                 grpo.model, inputs, num_items_in_batch=inputs["num_items_in_batch"]
@@ -220,7 +220,7 @@ def _batch(probe: _Probe, plans: Sequence[Sequence[int]], rows: int) -> dict[str
 
 
 def _reward_seconds(probe: _Probe, rewards: TrainingRewards) -> float:
-    """Return the seconds of a plan's reward: of practice programs they are measured."""
+    """Return the seconds of one plan's reward, measured unless the workers are live models."""
     job = probe.job
     if job.spec.label == "live" and not job.verdicts:
         plans = grpo_options.batch_sizes(job.config)["whole"]

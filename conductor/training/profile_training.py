@@ -1,7 +1,7 @@
 """GRPO (arXiv 2402.03300) for a conductor that plans by profiles: pools drawn for each question.
 
-Profiles are sampled as a run would measure them: some calls of each worker on train questions, by
-kinds that k-means finds there. Pools used for evaluation do not train.
+Profiles (a worker's results by kind of question) are sampled as a run would measure them: from some
+calls on train questions, by kinds that k-means finds. Pools used for evaluation do not train.
 """
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
@@ -26,11 +26,11 @@ from podium.harness.rewards.trainers import run_in_loop
 
 T = TypeVar("T")
 HELD_OUT = 8  # one in this many drawn pools is held out for validation
-KINDINGS = 24  # clusterings of the train questions, by other suites or other seeds
+KINDINGS = 24  # number of clusterings of the train questions, by suites and seeds
 FEWEST, MOST = 6, 220  # range of questions per suite behind a profile
 SIZES = (0.25, 0.45, 0.3)  # shares of plans of one, two and three steps in the first search
 BETTER = 0.05  # reward by which a plan beats the best worker alone, for it to be imitated
-BOTH = 0.15  # share of questions with two drawn pools in one; as many have a part of one
+BOTH = 0.15  # share of questions shown two drawn pools merged; as many are shown part of one
 PARTS = ("right", "no_answer", "usd", "tokens_out")
 
 
@@ -45,13 +45,13 @@ class Trial:
     tokens_out: Mapping[str, np.ndarray]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the numbers as a file holds them."""
+        """Return the results as named arrays, to be saved in a file."""
         every = ((name, getattr(self, name)) for name in PARTS)
         return {f"{name}/{worker}": values for name, of in every for worker, values in of.items()}
 
     @classmethod
     def read(cls, job: TrainingJob, each: int, arrays: Mapping[str, np.ndarray]) -> "Trial":
-        """Return the trial whose numbers a file holds."""
+        """Return the trial of a file's arrays, with `each` questions per suite."""
         numbers = {
             name: {worker: arrays[f"{name}/{worker}"] for worker in job.spec.names}
             for name in PARTS
@@ -135,7 +135,7 @@ class Sampler:
         return max(range(len(means)), key=means.__getitem__)
 
     def workers(self, rng: Generator) -> tuple[str, ...]:
-        """Return a pool: one that was drawn, a part of one, or two; in any order."""
+        """Return a pool's workers in random order: a drawn pool, a part of one, or two merged."""
         pool = [*_drawn(self.groups, rng)]
         draw = rng.random()
         if draw < BOTH:
@@ -219,7 +219,7 @@ def draw_row(
     rng: Generator,
     pool: Sequence[str] | None = None,
 ) -> Row:
-    """Return a question with a profile, and a pool, drawn for it; `pool` comes in any order."""
+    """Return a question with a profile, and a pool, drawn for it; a given `pool` is shuffled."""
     suite, question = suite_question
     workers = sampler.workers(rng) if pool is None else tuple(map(str, rng.permutation(pool)))
     kinding = _drawn(sampler.kindings, rng)
@@ -231,12 +231,12 @@ def draw_row(
 
 
 def show_rows(rows: Sequence[Row]) -> policy.Shown:
-    """Return rows as the network reads them."""
+    """Return the network's inputs for rows."""
     return policy.show([(row.table, row.own, row.numbers) for row in rows])
 
 
 def read_shown(weights: Any, inputs: policy.Shown, torch: Any) -> policy.Read:
-    """Return rows as read by trainable weights."""
+    """Return what the network with trainable weights reads in its inputs (`policy.Read`)."""
     return policy.read(weights, policy.Shown(*map(torch.from_numpy, inputs)), torch)
 
 
@@ -247,7 +247,7 @@ def completion(form: PlanFormat, steps: Sequence[tuple[policy.Task, int]]) -> st
 
 
 def routing_loss(weights: Any, rows: Sequence[Row], worth: np.ndarray, torch: Any) -> Any:
-    """Return minus the expected value of one worker for each row, who answers alone.
+    """Return the negated expected value of the policy's choice of one worker per row.
 
     `worth` (rows, workers) is each worker's value less its row's mean, 0 for absent workers.
     """
@@ -261,7 +261,7 @@ def routing_loss(weights: Any, rows: Sequence[Row], worth: np.ndarray, torch: An
 
 
 def random_plans(count: int, workers: int, rng: Generator) -> Plans:
-    """Return plans of one to three steps whose tasks and workers are drawn evenly."""
+    """Return plans of one to three steps with tasks and workers drawn uniformly."""
     plans = Plans(
         np.full((count, policy.MAX_STEPS), policy.END),
         np.zeros((count, policy.MAX_STEPS), np.int64),
@@ -303,9 +303,9 @@ def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, floa
 
 
 def log_chances(weights: Any, hidden: Any, plans: Plans, torch: Any) -> tuple[Any, Any]:
-    """Return the log of each plan's chance, and the mean entropy of its choices, both (plans,).
+    """Return each plan's log probability, and the mean entropy of its choices, both (plans,).
 
-    The mean, since a bonus on the sum would pay for every further step.
+    The mean, because an entropy bonus on the sum would reward longer plans.
     """
     history = policy.begin(hidden)
     size, workers = plans.tasks.shape[0], hidden.there.shape[1]

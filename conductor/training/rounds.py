@@ -1,4 +1,4 @@
-"""Later rounds of a recursive training: first plans are made before it begins, and kept."""
+"""Later rounds of a recursive training: first plans are made and saved before it begins."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ def _kept_or_made(
     texts = dict(zip(rows, write(rows), strict=True))
     plans = run_in_loop(_carried_out(answerer, training, texts))
     limit = training.config.reward.max_masked
-    if len(plans.failed) > limit * plans.asked:  # nothing was kept, so all may be asked again
+    if len(plans.failed) > limit * plans.asked:  # nothing was saved, so a resume makes all again
         raise TooManyMasked(
             f"Of {plans.asked} first plans {len(plans.failed)} failed because of a worker, more "
             f"than [reward] max_masked={limit:g} allows ({plans.why}). Nothing is trained yet: "

@@ -1,4 +1,4 @@
-"""A training's folder: its manifest, a line per step, and the state that a resumed run needs."""
+"""A training's folder: its manifest, its metrics by step, and the state that a resume needs."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ from podium.harness.workflow import Workflow
 METRICS = "metrics.jsonl"  # a line per step; with `validation` if one was made
 WARM = "warm_start.jsonl"
 START, BEST, LAST = "start", "best", "last"
-MERGED = "adapter"  # holds adapters that were merged into the weights beside it
+MERGED = "adapter"  # folder of the adapters that were merged into the weights
 
 PINNED = (
     *("podium", "torch", "transformers", "trl", "accelerate", "peft", "vllm", "datasets"),
@@ -61,10 +61,10 @@ GRADED = {f"status/{status.value}" for status in VALUED}
 
 
 def validation_text(line: Mapping[str, Any]) -> str:
-    """Return a step's validation as text for a person; empty if it has none.
+    """Return a step's validation as a sentence to print; empty if it has none.
 
-    An entropy bonus may teach a policy to write on behind its plan, which no reward prices: two of
-    six trainings of the practice recipes did, and the best plans of one have 97 tokens, not 28.
+    An entropy bonus may teach a policy to write on after its plan, which no reward penalises: two
+    of six trainings of the practice recipes did, and the best plans of one have 97 tokens, not 28.
     """
     validation: Validation = line.get("validation") or {}
     if validation.get("correct") is None:
@@ -143,7 +143,7 @@ def code_revision() -> str:
 def prepare_folder(training: TrainingJob) -> Path:
     """Make the run folder or check the one to resume; UserError if neither is possible."""
     out, resume, manifest = training.out, training.resume, job_manifest(training)
-    if not is_main():  # the first process has looked, or is about to
+    if not is_main():  # the first process checks the folder
         return out
     has_manifest = (out / MANIFEST).is_file()
     if resume and not has_manifest:
@@ -181,7 +181,7 @@ def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the version of each suite's grader by a manifest; empty if it has none."""
+    """Return the version of each suite's grader in a manifest; empty if it is not stated."""
     return {name: entry.get("version") or "" for name, entry in manifest.get("data", {}).items()}
 
 
@@ -229,13 +229,13 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def append_line(path: Path, value: Mapping[str, Any]) -> None:
-    """Add one JSON object to a file of lines."""
+    """Append one object to a JSON Lines file."""
     with path.open("a") as file:
         file.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a file of lines; a last line that was cut short is left out."""
+    """Return the objects of a JSON Lines file; a last line that was cut short is left out."""
     objects: list[dict[str, Any]] = []
     if path.is_file():
         with suppress(json.JSONDecodeError):
@@ -245,7 +245,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
-    """Drop the lines after a step, which a resumed run writes anew; return those that stay."""
+    """Delete a file's lines after `step`, which a resumed run repeats; return the other lines."""
     remaining = [line for line in read_lines(path) if line["step"] <= step]
     if path.is_file():
         lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in remaining)
@@ -254,14 +254,14 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
 
 
 def newest_checkpoint(out: Path) -> Path | None:
-    """Return the newest whole checkpoint; a killed run may have left half of a newer one."""
+    """Return the newest complete checkpoint; a killed run may have left part of a newer one."""
     candidates = (out / CHECKPOINTS).glob("checkpoint-*")
     checkpoints = [folder for folder in candidates if (folder / "trainer_state.json").is_file()]
     return max(checkpoints, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
 
 
 def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens: int) -> None:
-    """Raise UserError for a checkpoint of another architecture or tokenizer than is trained."""
+    """Raise UserError if a checkpoint has another architecture or tokenizer than the model."""
     path = checkpoint / "config.json"
     if not path.is_file():
         return
@@ -304,7 +304,7 @@ def training_finished(config: TrainingConfig, out: Path) -> bool:
 
 
 def peak_gib() -> float:
-    """Return the most memory that this process has held so far, in GiB."""
+    """Return this process's peak memory so far, in GiB."""
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)
 
@@ -313,7 +313,7 @@ def peak_gib() -> float:
 
 
 def step_summary(results: StepResults, read: ReadPlan) -> dict[str, float | None]:
-    """Return a step's figures: means over its items, shares of workers over steps."""
+    """Return a step's figures: means and shares over its items; None if unknown."""
     n = len(results.items) or 1
     statuses = Counter(outcome.status for outcome in results.outcomes)
     plans = [*map(read, results.items)]
@@ -350,8 +350,8 @@ def judged(
 ) -> dict[str, Any]:
     """Reward plans for held-out rows; return their figures, over all and by suite.
 
-    `value` gives the worth of the plan of a row, if `best/` is chosen by another figure than the
-    share of right answers; NaN counts as 0.
+    `value` (row's index, outcome) returns a plan's worth, if `best/` is chosen by another figure
+    than the share of right answers; NaN counts as 0.
     """
     started = monotonic()
     items = [
@@ -383,7 +383,7 @@ def _habits_of(plans: Iterable[Workflow | None]) -> PlanHabits | None:
 
 
 def _habits(results: StepResults, plans: Sequence[Workflow | None]) -> dict[str, float | None]:
-    """Return figures beyond the format: right answers given a plan, and how plans differ."""
+    """Return the share of right answers among readable plans, and figures on how plans differ."""
     pairs = zip(plans, results.outcomes, strict=True)
     right = [outcome.components.get("correct") for plan, outcome in pairs if plan is not None]
     habits = _habits_of(plans)
@@ -442,17 +442,17 @@ class TrainingState:
     unread: int = 0  # consecutive steps without a readable plan
     validation: Validation | None = None  # the latest step's; None if none was made
     spent: Decimal = Decimal(0)  # dollars when the running step began
-    dearest: Decimal = Decimal(0)  # dollars of this session's dearest step, not validated
+    dearest: Decimal = Decimal(0)  # dollars of this session's dearest step, without validation
     validating: Decimal = Decimal(0)  # dollars of the dearest validation, at full price
     ended: str = ""  # why training ended before its last step; empty while it has not
     asked_to_stop: bool = False
     generating: float = 0.0  # seconds of generation in the running step
-    resampled: dict[str, float] = field(default_factory=dict[str, float])  # by `Resampling`
+    resampled: dict[str, float] = field(default_factory=dict[str, float])  # figures of `Resampling`
     line: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
-    """Return the state at the end of these lines."""
+    """Return the state after the steps whose lines of metrics.jsonl are given."""
     state = TrainingState()
     for line in lines:
         note_step(state, line)
@@ -461,13 +461,13 @@ def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
 
 
 def note_step(state: TrainingState, line: Mapping[str, Any]) -> None:
-    """Count consecutive steps without a readable plan; a line without plans is no step."""
+    """Count consecutive steps without a readable plan; lines without plans are ignored."""
     if "parsed" in line:
         state.unread = 0 if line["parsed"] else state.unread + 1
 
 
 def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:
-    """Note a validation; return whether it is the best so far. The earliest of equals stays."""
+    """Note a validation; return whether it is better than all earlier ones."""
     state.validation = validation
     if validation is None:
         return False
@@ -481,9 +481,9 @@ def note_validation(state: TrainingState, step: int, validation: Validation | No
 
 
 def sure_share(validation: Validation) -> float | None:
-    """Return the share of all held-out questions that is right for sure; None without a grade.
+    """Return right answers as a share of all held-out questions; None if none has a grade.
 
-    Over graded questions alone, a few lucky grades would stay the best for good.
+    Over graded questions alone, a few lucky grades would stay the best ever.
 
     >>> sure_share({"correct": 1.0, "masked": 0.75}), sure_share({"correct": 0.5, "masked": 0.0})
     (0.25, 0.5)
@@ -498,21 +498,21 @@ def cut_short(validation: Validation) -> bool:
 
 
 def validation_due(config: TrainingConfig, step: int) -> bool:
-    """Return whether a step is validated: some are, and the last one always."""
+    """Return whether a validation follows a step: each `validation.every` steps, and the last."""
     return step % config.validation.every == 0 or step == int(config.grpo["max_steps"])
 
 
 def owed_validation(
     config: TrainingConfig, lines: Sequence[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """Return the last line if it lacks a validation for which the money did not suffice."""
+    """Return the last line if its validation is due but missing: the budget did not suffice."""
     if not lines or "validation" in lines[-1] or not validation_due(config, lines[-1]["step"]):
         return None
     return lines[-1]
 
 
 def ungraded_text(validation: Validation) -> str:
-    """Return how many questions have no grade, and why, for a person."""
+    """Return a sentence on how many held-out questions have no grade, and why."""
     count = round(validation["masked"] * validation["questions"])
     reasons = [
         name.removeprefix("status/").replace("_", " ")

@@ -7,22 +7,22 @@ from podium.conductor.training.grpo_options import batch_sizes
 from podium.conductor.training.job import TrainingJob
 
 HOUR_S = 3600.0
-USUAL_STEPS = 3  # of a plan on average (arXiv 2512.04388, section 4.3)
-CALL_S = 10.0  # of a worker's reply; assumed, not measured by us
+USUAL_STEPS = 3  # steps of an average plan (arXiv 2512.04388, section 4.3)
+CALL_S = 10.0  # seconds of a worker's reply; assumed, not measured by us
 REHEARSED_S = 3.7 / 256
-"""Of a plan that practice programs carry out, and of its grade (docs/experiments, 2026-11-22)."""
+"""Seconds to run a plan on practice programs and to grade it (docs/experiments, 2026-11-22)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepSeconds:
-    """The seconds of a generation of plans and its updates, and of other phases."""
+    """The seconds of one batch of plans (writing, rewards, update), and of other phases."""
 
     writing: float
     rewards: float
     update: float
-    warm: float  # of a step of the warm start
+    warm: float  # one step of the warm start
     validation: float
-    probed: str = ""  # what was measured, with what; empty for a formula
+    probed: str = ""  # what was measured, and on which device; empty for a formula
 
     def hours(self, config: TrainingConfig) -> float:
         """Return the hours of a training: its warm start, its steps and its validations."""

@@ -55,7 +55,7 @@ SMALLER = (
 class _Run:
     job: TrainingJob
     rewards: TrainingRewards
-    newest: Path | None  # the checkpoint that it goes on from
+    newest: Path | None  # the checkpoint from which a training resumes
     args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
     say: Say
 
@@ -105,7 +105,7 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
     if config.model.path and config.warm_start.kind == "none":
         return load_model(config.model.path, config)
     grpo_options.from_first_process(lambda: _make_start(run))
-    # As a resumed run does: what is made in memory may differ.
+    # Load it as a resumed run would: the model in memory may differ.
     return load_model(str(run.job.out / run_folder.START), config)
 
 
@@ -131,7 +131,7 @@ def starting_model(job: TrainingJob, dtype: str) -> tuple[Any, Any, list[ShownRo
     """Return the model and tokenizer that a training begins with, and the warm start's rows."""
     config = job.config
     loaded = load_model(config.model.path, config, dtype) if config.model.path else None
-    # The template of GRPO and validations, or a chat model would be warmed up off its format.
+    # The template of GRPO and validations: else the warm start would teach another format.
     prompts = replace(job.prompts, template=chat_template(loaded[1]) if loaded else joined)
     rows = [prompts.shown(row) for row in warm_start_rows(job)]
     model, tokenizer = loaded or build_model(config, tokenizer_rows(job, rows))
@@ -159,7 +159,7 @@ def make_trainer(
     callback: Any, model: Any, tokenizer: Any, args: Any, rows: Sequence[TrainingRow]
 ) -> Any:
     """Return TRL's trainer of a model on rows, watched by a `StepCallback`."""
-    # Every name of this file imports torch; nothing before does.
+    # trainer.py imports torch; nothing before this does.
     from podium.conductor.training import trainer
     from podium.harness.rewards.trainers import TrlReward
 
@@ -176,7 +176,7 @@ def make_trainer(
 
 
 def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
-    """Return the lines of the steps that were made, without those that are made again."""
+    """Return the metrics of earlier steps, without steps that a resumed run repeats."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
     lines = run.job.out / run_folder.METRICS
     if not grpo_options.is_main():  # the first process may not be here yet
@@ -186,7 +186,7 @@ def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
 
 
 def _validate_start(run: _Run, trainer: Any) -> bool:
-    """Validate the initial model; return whether the money lasted for that."""
+    """Validate the initial model; return whether the budget sufficed."""
     line = {"step": 0, "validation": trainer.stepping.validate(0)}
     if line["validation"] is None:
         return False
@@ -197,7 +197,7 @@ def _validate_start(run: _Run, trainer: Any) -> bool:
 
 
 def _make_steps(run: _Run, trainer: Any) -> None:
-    """Make the steps; if the money ends within one, the one before is saved."""
+    """Run the training's steps; if the budget runs out in a step, save the step before."""
     try:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:

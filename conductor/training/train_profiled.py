@@ -60,10 +60,10 @@ from podium.harness.rewards.outcome import Effort, RewardItem, RewardOutcome, St
 from podium.harness.rewards.trainers import run_in_loop
 
 WARM_UP = 10  # steps in which the learning rate rises
-LEAST_RATE = 0.05  # share of it at the last step; half a cosine between
-SEARCHED_AT_ONCE = 50  # questions
-ROUTING, WARM_ENTROPY = 40.0, 0.01  # weights of the warm start's terms beside imitation
-TRIED = "trial.npz"  # workers' results alone, measured once for all sessions of a training
+LEAST_RATE = 0.05  # share of that rate left at the last step; half a cosine between
+SEARCHED_AT_ONCE = 50  # questions per batch of the first search
+ROUTING, WARM_ENTROPY = 40.0, 0.01  # weights of warm start losses besides imitation
+TRIED = "trial.npz"  # each worker's own results, measured once for all sessions of a training
 STATE = "state.npz"
 
 
@@ -78,7 +78,7 @@ def train_profiled(job: TrainingJob, say: Say) -> str:
 
 @dataclass(slots=True)
 class _Learner:
-    """Weights with the moments of Adam (arXiv 1412.6980): a step continues where one ended."""
+    """Weights and the moments of Adam (arXiv 1412.6980), from which a resumed training goes on."""
 
     weights: dict[str, Any]  # name -> torch tensor
     optimiser: Any
@@ -105,7 +105,7 @@ class _Learner:
         state: dict[str, Any] = self.arrays()
         for name, values in self.weights.items():
             moments = self.optimiser.state[values]
-            state["updates"] = np.array(float(moments["step"]))  # those of the warm start, too
+            state["updates"] = np.array(float(moments["step"]))  # with those of the warm start
             state[f"mean/{name}"] = moments["exp_avg"].numpy()
             state[f"square/{name}"] = moments["exp_avg_sq"].numpy()
         return state
@@ -163,7 +163,7 @@ class _Training:
         return f"Step {step}: {self.state.ended or 'all steps are made'}. {best}{again}."
 
     def _trial(self) -> Trial:
-        """Return every worker's results alone: measured once, then read from its file."""
+        """Return every worker's own results: measured once, then read from the trial's file."""
         options, path = self._given, self.job.out / TRIED
         if path.is_file():
             return Trial.read(self.job, options.questions, dict(np.load(path, allow_pickle=False)))
@@ -212,7 +212,7 @@ class _Training:
                 run_folder.append_line(self.job.out / run_folder.WARM, line)
 
     def _search(self, trial: Trial, teaches: Sampler, rng: Any) -> list[Lesson]:
-        """Draw plans evenly for the trial's questions; keep those that beat a worker alone."""
+        """Draw random plans for the trial's questions; return those better than the best worker."""
         options, size, lessons = self._given, batch_sizes(self.job.config)["group"], list[Lesson]()
         self.say(f"Searching: {options.searched} questions, {size} plans each.")
         chance = self._chance([name for name, _ in trial.questions])
@@ -255,7 +255,7 @@ class _Training:
         return self._worth(row).of(Status.SCORED, grade, Effort(usd, 1)) or 0.0
 
     def _worth(self, row: Row) -> CostAware:
-        """Return the reward for a row's pool: dollars are weighed against its usual call."""
+        """Return a row's reward function: dollars are weighed against its pool's usual call."""
         return CostAware(self._given.cost_weight, self._given.cost_calls * row.usual_usd)
 
     @property

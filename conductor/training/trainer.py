@@ -56,7 +56,7 @@ LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
 
 
 def without_prompts(record: logging.LogRecord) -> bool:
-    """Return whether to print a record: TRL's warning of a missing reward has the prompt."""
+    """Return False for TRL's warning of a missing reward, because it quotes the prompt."""
     return "All reward functions returned None" not in record.getMessage()
 
 
@@ -71,7 +71,7 @@ def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
 
 
 class PromptTransform:
-    """Renders a batch for `datasets`, which hashes its transforms to name what it caches.
+    """Adds prompts to a data set's batch; quick to hash, because `datasets` hashes transforms.
 
     Nothing is cached here, and hashing the bound method took seconds: it reaches the whole
     training, and a part that could not be pickled was printed in full.
@@ -103,7 +103,7 @@ def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Greedy plans for fixed questions, and their rewards; draws no random number."""
+    """Generates greedy plans for fixed questions and rewards them, without random numbers."""
 
     training: TrainingJob
     watching: RewardRecorder
@@ -124,7 +124,7 @@ class Validator:
 
 
 def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[TrainingRow]:
-    """Return the rows that one process writes; each has equally many, so none waits for long.
+    """Return the rows for which one process writes plans; each process has equally many.
 
     >>> rows = [TrainingRow("s", str(n)) for n in range(5)]
     >>> [len(rank_share(rows, rank, 2)) for rank in (0, 1)]
@@ -139,7 +139,7 @@ class ConductorTrainer(TrlAdapter):
     """TRL's trainer, extended by a run folder."""
 
     def __init__(self, stepping: "StepCallback", **arguments: Any) -> None:
-        """Pass everything else to TRL."""
+        """Take the step callback; pass all other arguments to TRL."""
         logging.getLogger("trl.trainer.grpo_trainer").addFilter(without_prompts)
         super().__init__(callbacks=[stepping], **arguments)
         self.stepping = stepping
@@ -152,7 +152,7 @@ class ConductorTrainer(TrlAdapter):
         for theirs in (ProgressCallback, PrinterCallback):  # they print every figure, as dicts
             self.remove_callback(theirs)
         divided = grpo_options.sharding(training.config)
-        # TRL lends sharded models and vLLM's, and merges their adapters itself.
+        # With sharded models or vLLM, TRL itself prepares generation and merges adapters.
         self.lends = not (divided or self.use_vllm or self.use_transformers_continuous_batching)
         self.merged = MergedAdapters(self.model if self.lends else None)
         self.told: Told | None = None
@@ -164,7 +164,7 @@ class ConductorTrainer(TrlAdapter):
             record_graphs(self.generation_config)
 
     def write_plans(self, prompts: Any) -> Any:
-        """Write plans, and note how long that took."""
+        """Generate plans, and add the seconds to the step's figures."""
         started = monotonic()
         plans = super().write_plans(prompts)
         self.stepping.state.generating += monotonic() - started
@@ -172,7 +172,7 @@ class ConductorTrainer(TrlAdapter):
 
     @contextmanager
     def writing(self) -> Generator[Any]:
-        """Lend the model for generation: adapters merged, in the arithmetic of an update."""
+        """Yield the model for generation: adapters merged, autocast as in an update."""
         checkpointing = self.args.gradient_checkpointing_kwargs
         with (
             unwrap_model_for_generation(
@@ -184,7 +184,7 @@ class ConductorTrainer(TrlAdapter):
             yield model
 
     def write_turn(self, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
-        """Generate with the model itself, unless TRL generates."""
+        """Generate with podium's sampler, or with TRL's if the model is sharded or in vLLM."""
         if not self.lends:
             return super().write_turn(prompt_ids, *arguments, **options)
         with self.writing() as model:
@@ -192,7 +192,7 @@ class ConductorTrainer(TrlAdapter):
             return sampled_ids(model, tokenizer, prompt_ids, config, self.told), None
 
     def write_and_score(self, inputs: Any) -> Any:
-        """Write and score a batch; if set so, groups that teach nothing are resampled."""
+        """Write and score a batch; with `resample`, groups of equal rewards are replaced."""
         if not self.resampling.rounds:
             return self.scored(inputs)
         batch = self.resampling.learnt_from(self, inputs, self.state.global_step)
@@ -201,11 +201,11 @@ class ConductorTrainer(TrlAdapter):
 
     @property
     def constant(self) -> Any:
-        """The prompts of the latest plans that teach nothing."""
+        """The prompts of the latest batch whose plans all have the same reward."""
         return self.reward_funcs[0].constant
 
     def scored(self, inputs: Any) -> Any:
-        """Score by TRL; SpendLimit if the money ended meanwhile, before any update."""
+        """Write and score a batch by TRL; SpendLimit, before any update, if the budget ran out."""
         self.told = self._begins(inputs) if self.ahead else None
         batch = super().write_and_score(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
@@ -228,7 +228,7 @@ class ConductorTrainer(TrlAdapter):
         return begin
 
     def save_before(self) -> None:
-        """Save the last whole step, as if the interrupted one had not begun."""
+        """Save a checkpoint of the last complete step, as if the interrupted one had not begun."""
         newest = run_folder.newest_checkpoint(self.stepping.out)
         saved = newest is not None and newest.name == f"checkpoint-{self.state.global_step}"
         if not saved and self.stepping.restore_random():
@@ -244,7 +244,7 @@ class ConductorTrainer(TrlAdapter):
         step = self.state.global_step
         folder = self.stepping.out / grpo_options.CHECKPOINTS / f"checkpoint-{step}"
         if grpo_options.is_main() and folder.is_dir():
-            validation = self.stepping.state.validation  # its line is written and gone by now
+            validation = self.stepping.state.validation  # its line is written already
             describe_checkpoint(self.stepping.training, folder, step, validation)
 
     def validated(self, validator: Validator) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class ConductorTrainer(TrlAdapter):
         try:
             return validator.judged(texts)
         except TooManyMasked:
-            if self.stepping.rewards.stopped():  # the money ended; no grader failed
+            if self.stepping.rewards.stopped():  # the budget ran out; no grader failed
                 return {f"status/{Status.BUDGET}": 1.0}
             raise
 
@@ -283,12 +283,12 @@ def gathered(results: StepResults) -> StepResults:
 
 
 def agreed(reason: str) -> str:
-    """Return the first reason to end of any process: all of them end, or none."""
+    """Return the first reason to end that any process has: all processes end together."""
     return next((text for text in gather([reason]) if text), "")
 
 
 class StepCallback(Callback):
-    """Writes a line per step, validates, keeps the best model and ends the training."""
+    """Writes each step to metrics.jsonl, validates, keeps the best model and ends the training."""
 
     def __init__(
         self,
@@ -435,7 +435,7 @@ class StepCallback(Callback):
         return f"stopped, because ${gone:.4f} is spent and {action} could exceed ${limit}"
 
     def _pay(self, line: dict[str, Any], step: int) -> None:
-        """Make the validation that a step's line lacks; SpendLimit if there is no money yet."""
+        """Make the validation that a step's line lacks; SpendLimit if the budget is too small."""
         validation = self.validate(step)
         if validation is None:
             raise SpendLimit(self.state.ended)

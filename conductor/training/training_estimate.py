@@ -56,7 +56,7 @@ GB = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """A decoder's sizes."""
+    """The sizes of a decoder-only transformer."""
 
     hidden: int
     intermediate: int
@@ -68,7 +68,7 @@ class ModelShape:
 
     @property
     def kv(self) -> int:
-        """Width of keys, and of values."""
+        """Width of a layer's keys, and of its values."""
         return self.hidden // self.heads * self.kv_heads
 
     @property
@@ -121,7 +121,7 @@ class DeviceBatch:
     plans: int  # in an update
     written: int  # in generation
     prompt: int  # tokens, an estimate
-    completion: int
+    completion: int  # tokens, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class DeviceMemory:
 
     @property
     def update(self) -> float:
-        """The most while weights are updated."""
+        """Maximum gigabytes of a device while weights are updated."""
         return self.weights + self.gradients + self.optimiser + self.activations
 
 
@@ -188,27 +188,27 @@ def warm_memory(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig) -
 
 # --- hours --------------------------------------------------------------------------------------
 #
-# Measured in the training's folder, by a probe if its device and PyTorch are here (probe.py), or
-# on the released runs; else by a formula. A position of decoding, and a pass of an update, cost as
-# many kernel launches as a model has layers, however few rows there are: small models take that
-# minimum. Above it operations count: 2 a weight for a token that is written, 6 for one that is
+# From steps measured in the training's folder, by a probe if its device and PyTorch are here
+# (probe.py), or from the released runs; else by a formula. A position of decoding, and a pass of an
+# update, launch a kernel per layer, however few rows there are: that is the minimum, which small
+# models take. Above it operations count: 2 a weight for a token that is written, 6 for one that is
 # learnt from, or 8 if layers are computed again; adapters save the 2 of weights.
 
 WHOLE = 18  # bytes that a trained weight takes on one GPU
 
 # Measured on one H100 with a model of 30 layers (reference runs of 2026-11-22; docs/experiments):
-LAUNCH_S = 0.046 / 30  # of a position, or of a pass, and a layer
-ADAPTED = 3  # times as many launches in an update where adapters stand beside weights
+LAUNCH_S = 0.046 / 30  # seconds per layer, in one position or one pass
+ADAPTED = 3  # factor on the launches of an update if the model has adapters
 PASSES = 3  # of an update, forwards and backwards
 
 # Assumed, not measured by us:
 CARD = "H100"
 FLOPS = 989e12  # operations a second in bf16, without sparsity: its data sheet
-CARD_BYTES = 80e9  # a larger model is estimated for two and more
-UPDATING = 0.30  # share of its speed in updates
-WRITING = 0.10  # share of it while plans are written, where rows are many
-VLLM_LAUNCH_S = 0.3e-3  # of a position and a layer, by vLLM's graphs
-SHARE = 0.5  # of its token limit that a plan takes
+CARD_BYTES = 80e9  # memory of a GPU; a model that needs more is estimated on two or more
+UPDATING = 0.30  # share of FLOPS reached in updates
+WRITING = 0.10  # share of FLOPS reached while many plans are written
+VLLM_LAUNCH_S = 0.3e-3  # seconds per position and layer with vLLM's CUDA graphs
+SHARE = 0.5  # share of its token limit that a plan takes
 
 
 def formula_seconds(
@@ -219,7 +219,7 @@ def formula_seconds(
     weights, layers, plan_tokens = shape.parameters, shape.layers, batch.completion * SHARE
     launch = VLLM_LAUNCH_S if config.grpo.get("use_vllm") else LAUNCH_S
 
-    def written(rows: float) -> float:  # the longest plan of many runs to its limit
+    def written(rows: float) -> float:  # the longest of many plans reaches the limit
         computes = 2 * weights * rows / (WRITING * FLOPS)
         return batch.completion * max(layers * launch, computes)
 
@@ -247,7 +247,7 @@ def formula_seconds(
 
 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
-    """Return the hours and their source as text: `batch` has the lengths of a GPU's plans."""
+    """Return the hours and their source as text: `batch` has the plans on one GPU."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
     if here := _step_seconds(training.out):
         hours = fmean(here) * steps / HOUR_S
@@ -376,7 +376,7 @@ def plan_totals(training: TrainingJob) -> PlanTotals:
 def estimate_text(training: TrainingJob) -> str:
     """Return the estimate as lines of text."""
     config, sizes, totals = training.config, batch_sizes(training.config), plan_totals(training)
-    weight_dtype(config)  # raises what a training would, and so does the next call
+    weight_dtype(config)  # raises the errors of a training, as the next call does
     refuse_missing_folder(config)
     data = ", ".join(
         f"{name} {len(split.questions)} + {len(training.held_out[name].questions)} held out"

@@ -1,7 +1,7 @@
 """Training data of a policy: rows by id, and plans for a warm start, drawn or given.
 
 Random workers would teach a model to ignore the question (EXPERIMENTS.md). So a plan's workers
-depend on the words that question and subtask share with each card; targets are not used.
+depend on the words that question and subtask share with each worker's card, not on targets.
 """
 
 import re
@@ -36,10 +36,10 @@ from podium.harness.pool_config import PoolSpec
 from podium.harness.records import Question
 
 COLUMNS = ("suite", "question", "epoch", "workers", "first")
-SEEDS = 1 << 24  # rows of one seed before another's subsets come again
+SEEDS = 1 << 24  # maximum rows of one seed, so that seeds draw different subsets
 Floats = NDArray[np.float64]
 STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
-MOST_COMMON = 0.3  # a stem in more than this share of the questions is form, not content
+MOST_COMMON = 0.3  # a stem in more than this share of the questions is boilerplate
 EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
@@ -67,8 +67,8 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
     "program": ("Write the program", "Write the code in Python"),
     "plan": ("Take the question apart into steps", "Name the steps that are needed"),
 }
-"""Phrases for each kind of subtask; the draw ignores the question."""
-ROLES = ("gather", "check", "finish", "plan")  # their phrases weigh as much as the question
+"""Wordings for each kind of subtask, drawn independently of the question."""
+ROLES = ("gather", "check", "finish", "plan")  # their phrases count as the question does
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
 SHAPES: tuple[tuple[str, ...], ...] = (
@@ -96,10 +96,10 @@ class TrainingRow:
     question: str
     epoch: int = 1
     workers: tuple[str, ...] = ()
-    first: str = ""
+    first: str = ""  # id of the first round that a later round continues
 
     def as_columns(self) -> dict[str, Any]:
-        """Return the row as TRL's data set has it."""
+        """Return the row as the columns of TRL's data set."""
         plain: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         return {**plain, "workers": list(self.workers)}
 
@@ -111,9 +111,9 @@ class ShownRow:
     row: TrainingRow
     question: str  # the question's text, as sent to a worker
     cards: tuple[str, ...]  # one per worker in the prompt, empty if cards are hidden
-    known: tuple[str, ...]  # the same cards, even if the form hides them
+    known: tuple[str, ...]  # the cards, even if the prompt hides them
     workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
-    prompt: str  # the whole request, as `template` has it
+    prompt: str  # the whole request, as text made by `template`
     template: "ChatTemplate"
 
 
@@ -168,13 +168,13 @@ a later round. Never saved to a file."""
 
 @dataclass(frozen=True, slots=True)
 class PromptBuilder:
-    """Turns rows into texts: the suites' questions, the pool's cards, the form."""
+    """Makes the prompts of rows from the questions, the workers' cards and the plan format."""
 
     form: PlanFormat
     spec: PoolSpec
     question: Callable[[TrainingRow], Question]
     earlier: Mapping[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
-    """By the id that rows of later rounds name."""
+    """First rounds by id (`TrainingRow.first`)."""
     template: ChatTemplate = joined
 
     def messages(self, row: TrainingRow) -> list[dict[str, str]]:
@@ -195,7 +195,7 @@ class PromptBuilder:
         return ShownRow(row, self.question(row).text, cards, known_cards, workers, prompt, template)
 
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
+        """Return a batch of columns with a column `prompt` added (for `Dataset.with_transform`)."""
         columns = zip(*(batch[name] for name in COLUMNS), strict=True)
         rows = (TrainingRow(*ids, workers=tuple(names), first=id) for *ids, names, id in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
@@ -220,7 +220,7 @@ class QuestionKinds:
 
 
 def asking_sentences(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the sentences of each text, without those that many texts have: these are form.
+    """Return the sentences of each text, without those that many texts have (boilerplate).
 
     >>> asking_sentences(["Let c be 2. What is c? Think.", "What is 1? Think.", "Sum 2. Think."])[
     ...     "Let c be 2. What is c? Think."
@@ -237,7 +237,7 @@ def asking_sentences(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def stem_overlaps(text: str, texts: Sequence[str]) -> Floats:
-    """Return (texts,): how much of a text each of `texts` shares; zeros if none shares a stem.
+    """Return (texts,): the weighted count of word stems that `text` shares with each of `texts`.
 
     A stem weighs more, the fewer of `texts` have it.
 
@@ -271,7 +271,7 @@ def _stems(text: str) -> list[str]:
 
 
 def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
-    """Return (stems,) of length 1: sublinear counts times weights; zeros where none is known."""
+    """Return (stems,) of length 1: sublinear counts times weights; zeros if no stem is known."""
     vector = np.zeros(len(index))
     for stem in _stems(text):
         if stem in index:
@@ -310,7 +310,7 @@ class PlanCorpus:
         return row.prompt, self.own.get(row.row) or self.plan(row, rng)
 
     def later(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return a later round: after any plan and a made-up reply, another plan or none."""
+        """Return prompt and completion of a later round: after a made-up reply, a plan or none."""
         first_prompt = plan_prompt(self._form, row.question, row.cards)
         turns = later_prompt(
             self._form, first_prompt, self._either(row, rng), made_up_reply(row.question, rng)
@@ -370,7 +370,7 @@ class PlanCorpus:
         return [float(weight) for weight in weights**self._recipe.sharpness]
 
     def given(self, row: ShownRow, workers: Sequence[str]) -> str:
-        """Return the plan in which these workers do a step each, as a completion."""
+        """Return the plan in which these workers do one step each, in order, as a completion."""
         numbers = [row.workers.index(worker) for worker in workers]
         subtasks = [f"{PHRASES['use'][0]}."] * len(numbers)
         return self._written(
@@ -385,14 +385,14 @@ class PlanCorpus:
             return lists
         if not (self._recipe.names and numbers):
             return f"\n{lists}"
-        # Each number of the list is found by the token two before it, three before it here
-        # (`look_up` in model.py): the first one by `Ask`, the others by the number before.
+        # `look_up` in model.py finds each number of the list in this thought: the token two before
+        # it in the list is three before it here (`Ask` or the previous number).
         labels = (f"{first_word(row.known[number])}{number}" for number in numbers)
         return f"{COMPACT_THOUGHT.format(', '.join(labels))}\n{lists}"
 
 
 def plan_corpus(config: TrainingConfig, shown_rows: Sequence[ShownRow]) -> PlanCorpus:
-    """Return the plans of a training; without recursion it draws no later rounds."""
+    """Return the source of a warm start's plans; without recursion it draws no later rounds."""
     recipe = config.warm_start.options
     recipe = recipe if config.recursion else recipe.model_copy(update={"later": 0.0})
     return PlanCorpus(shown_rows, config.form, recipe, config.run.seed)

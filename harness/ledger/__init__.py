@@ -1,6 +1,6 @@
-"""The ledger: two records of every call, joined, added up, shown and exported.
+"""The ledger: two records of every model call (Inspect's log, podium's journal), joined and summed.
 
-Read call.py (what a row says) first. While a run goes on: recorder.py (the one way to a model),
-hooks.py and journal.py. Read afterwards: logs.py and runs.py; joined in join.py; added up
-in totals.py for the report, the audit, limits, `reprice` and the export.
+Read call.py (the columns of a row) first. During a run, recorder.py (through which our code calls
+every model), hooks.py and journal.py write the records. Afterwards, logs.py and runs.py read them,
+join.py joins them, and totals.py adds them up for the report, the audit, limits, `reprice`, export.
 """

@@ -1,4 +1,4 @@
-"""The model that a reply names, and its price: a gateway chooses one, so only the reply tells."""
+"""The model that a reply names, and its price: with a gateway, only the reply names the model."""
 
 import re
 from collections.abc import Mapping
@@ -39,8 +39,8 @@ def answering_price(
 ) -> tuple[str, Price | None]:
     """Return the book's key and price of the model that a reply names, or why there is none.
 
-    Names are compared in full, then without a date at the end: with those of the pool's workers,
-    the same provider's, the whole book's, and of any provider. Two prices for a name are none.
+    The name is looked up in full, then without its date: among the pool's workers, the book's
+    models of the same provider, all its keys, and any provider's. Different prices are no price.
     """
     served = call.served_model
     repeated = repeats_name(call.model, served) and book.price(call.price_ref) is None

@@ -21,7 +21,7 @@ from podium.harness.suite import publishable, redacted_message
 from podium.harness.workflow import workflow_of
 
 SECRET = "withheld"
-"""Stands for a text of a suite whose questions may not be published."""
+"""Replaces a text of a suite whose questions may not be published."""
 
 
 def without_texts(plan: str) -> str:
@@ -82,14 +82,14 @@ class AnswerRecord:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict by the score."""
+        """The score as a word: 1 is right, 0 is wrong, between them partly."""
         if self.score is None:
             return "unscored"
         return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
 
 
 def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> AnswerRecord:
-    """Read one sample and the calls of its newest attempt."""
+    """Return the record of one sample, given the calls of its newest attempt."""
     visible, score, shape = header.shown, score_in(sample), shape_in(sample)
     plan: str | None = shape.get("plan")
     digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()
@@ -122,7 +122,7 @@ def _text(value: object, visible: bool) -> str | None:
 
 
 def _whole(text: str) -> str:
-    """Return a text that UTF-8 can hold: a model may write half a character."""
+    """Return a text that UTF-8 can encode: a model may write half a surrogate pair."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -142,7 +142,7 @@ def _is_too_long(score: Json) -> bool:
 
 
 def why_unscored(sample: Json) -> str:
-    """Return why a sample has no grade; `redacted_message` before showing."""
+    """Return why a sample has no grade; pass it to `redacted_message` before showing it."""
     if sample.get("error"):
         return str(sample["error"].get("message", ""))
     score = score_in(sample)

@@ -1,8 +1,8 @@
-"""A `Call`: one attempt to call a model, flat, as it is exported and audited, and its dollars.
+"""A `Call`: one attempt to call a model, as a flat row for export and audit, with its cost.
 
-A call that was tried three times over HTTP is three rows with one `call`. An answered attempt has a
-price, a refused one costs nothing, and for one that was dispatched without a reply only bounds
-are known. None means unknown; it never becomes 0.
+A call that was tried three times over HTTP is three rows with the same `call` id. An answered
+attempt has a price, a refused one costs nothing, and for one that was sent without a reply only
+bounds are known. None means unknown; it never becomes 0.
 """
 
 import json
@@ -117,7 +117,7 @@ class Call:
 
     @property
     def input_total(self) -> int | None:
-        """The prompt, cached or not."""
+        """All prompt tokens, cached or not; None if not counted."""
         if self.input_uncached is None or self.cache_read is None or self.cache_write is None:
             return None
         return self.input_uncached + self.cache_read + self.cache_write
@@ -136,7 +136,7 @@ class Call:
 
 
 def contradictions(call: Call) -> Iterator[str]:
-    """Yield contradictions in a call's token counts: a sum above its parts, or the reverse."""
+    """Yield contradictions in a call's token counts: negative, or a sum unlike its parts."""
     uncached, read, write, output = (
         call.input_uncached,
         call.cache_read,
@@ -225,7 +225,7 @@ REFUSED = 300
 def billable_reply(
     cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool
 ) -> Billable:
-    """A reply is billed; doubtful without usage are a failure, and counts that cannot be."""
+    """Return whether a reply is billed; a `doubtful` one without usage counts as a failure."""
     if cache == "read":
         return "no"
     if usage is not None or not doubtful:
@@ -234,17 +234,17 @@ def billable_reply(
 
 
 def billable_failure(status: int | None) -> Billable:
-    """A provider that answers with an error status bills nothing; without an answer it may."""
+    """Return `no` for an HTTP error status, which providers do not bill; else `unknown`."""
     return "no" if is_refusal(status) else "unknown"
 
 
 def is_refusal(status: object) -> bool:
-    """Return whether an HTTP status means that a request was refused; 200 may end in an error."""
+    """Return whether an HTTP status is a refusal (300 or above); a 200 may still fail later."""
     return isinstance(status, int) and status >= REFUSED
 
 
 def money(attempted: Attempted | Call, price: Price | None) -> Fields:
-    """Return the fields of a row that are dollars, and the tier and evidence of its price."""
+    """Return a row's fields in dollars, and the tier and evidence of its price."""
     columns = _known(attempted, price)
     if price is not None:
         columns["evidence"] = price.evidence
@@ -255,7 +255,7 @@ def money(attempted: Attempted | Call, price: Price | None) -> Fields:
 
 
 def at_price(call: Call, price: Price | None) -> Call:
-    """Return a call as it would be at another price."""
+    """Return a call with its costs recomputed at a price."""
     return replace(call, **money(call, price))
 
 
@@ -341,13 +341,13 @@ SAME = {
     "http.response.status_code": "http_status",
     "error.type": "error",
 }
-"""Attributes of the conventions that equal a column of podium's."""
+"""OpenTelemetry attributes (GenAI conventions) -> podium's column with the same value."""
 TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role"}
-"""Columns that an attribute of the conventions covers in full."""
+"""Columns that an OpenTelemetry attribute covers in full."""
 
 
 def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one row as attributes; unknown values have none, as the conventions ask."""
+    """Return a row as OpenTelemetry attributes; unknown values are left out, as these require."""
     provider, _, model = str(row["model"]).partition("/")
     counts = (row["input_uncached"], row["cache_read"], row["cache_write"])
     standard: dict[str, Any] = {
