@@ -210,10 +210,9 @@ def _books(ledger: Gathered) -> set[str]:
 
 
 def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
-    """Yield each system run's tables, in order, read by two processes from `large` bytes on."""
+    """Yield each system run's tables, in order; from `large` bytes on, two processes read runs."""
     many = sum(files.size for files in system_runs) >= large
-    # Only two processes, as each holds a whole system run.
-    yield from map_over_processes(tables_of, system_runs, many=many, cap=2)
+    yield from map_over_processes(tables_of, system_runs, many=many, cap=2)  # each holds a run
 
 
 LISTED = "export.json"

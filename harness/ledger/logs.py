@@ -490,7 +490,7 @@ class Oddity:
 
 def oddities(log: RawLog) -> Iterator[Oddity]:
     """Yield the faults in the names of an archive's members: duplicate, ambiguous, unknown."""
-    # Others compare the content of superseded copies of a sample: `RawLog.superseded`.
+    # Another check compares the contents of a sample's superseded copies: `RawLog.superseded`.
     members: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
     for member in log.zip.infolist():
         members[member.filename].append(member)

@@ -181,7 +181,7 @@ class CallInFlight:
     asked_wait: str = ""
     """Message about the wait that a provider has requested; empty: none."""
     draw: ReplyDraw | None = None
-    """Stores its reply (see draws.py); None if the reply is not stored."""
+    """The storage of its reply (see draws.py); None if the reply is not stored."""
     kept: bool = False
     sent: bool = True
     """Whether the client began to send the current request; True if it does not report this."""
