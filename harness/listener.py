@@ -36,7 +36,7 @@ OPEN_FILES = 8192
 """Open files that `raise_open_files` aims at: enough for connections, calls and sandboxes."""
 MOST = 2048
 OWN_FILES = 256  # open files reserved for journals, calls to models and sandboxes
-LEAST_READ = 64 * 1024  # bytes that a client must read in `unread_s`, or it counts as stopped
+LEAST_READ = 64 * 1024  # bytes that a client must read in `unread_s`, else it is closed
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-type: text/plain; charset=utf-8\r\ncontent-length: 53\r\n\r\n"
@@ -236,7 +236,7 @@ def _by_kind(connections: Iterable[_Connection]) -> Mapping[Awaited, list[_Conne
 
 
 def _client(address: str) -> Client:
-    """Return the client of an address: with IPv6, one client has 2**64 addresses.
+    """Return the client that an address belongs to: an IPv6 client has a whole /64 network.
 
     >>> _client("127.0.0.1"), _client("::ffff:10.0.0.1"), _client("2001:db8::1")
     ('127.0.0.1', '10.0.0.1', '2001:db8::/64')

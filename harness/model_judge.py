@@ -67,7 +67,7 @@ class JudgeError(PodiumError):
 class JudgeCase:
     """The input of a judge."""
 
-    template: str  # of `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
+    template: str  # as for `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
     verdicts: str  # Pattern over the judge's reply; its one group is the verdict
     question: str
     answer: str  # may contain instructions to the judge: the template quotes it
@@ -227,7 +227,7 @@ def _was_refused(sample: EvalSample, answer: str) -> bool:
 
 
 def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
-    """Yield the newest log of every podium task, its run facts, and whether a score may lack."""
+    """Yield every podium task's newest log, its run facts, and whether scores may be missing."""
     for path in newest_logs([log_dir]):
         header = read_eval_log(str(path), header_only=True)
         scores = header.results.scores if header.results else []
@@ -236,7 +236,7 @@ def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
 
 
 def older_graders(log_dir: Path, suites: Suites) -> str:
-    """Return in words which graders of a directory's logs have another version now."""
+    """Return text on which graders of a directory's logs have another version now."""
     runs = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
     then = sorted({(facts.suite, facts.suite_version) for facts in runs})
     changes = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]

@@ -68,7 +68,7 @@ class Pool:
     epoch: int = 1
     spend: Spend | None = None
     envelope: Envelope | None = None
-    """The question's budget; None without an equal budget."""
+    """The question's budget, equal for all systems; None if the run has none."""
     so_far: Callable[[], Answer] | None = None
     """Returns the best answer that the system has so far; None before the first reply."""
     public_tests: PublicTests | None = None
@@ -98,7 +98,7 @@ class Pool:
         return tuple(slot.name for slot in self.spec.variants) if self.spec else ()
 
     def card(self, worker: str) -> str:
-        """Return a worker's role card, empty if the pool has no file."""
+        """Return the card (description) of a worker; empty if the pool has no file."""
         return self.spec.worker(worker).card if self.spec else ""
 
     async def ask(
@@ -240,7 +240,7 @@ async def _ask(
     generate: Callable[[], Awaitable[ModelOutput]],
     draw: ReplyDraw | None,
 ) -> tuple[CallInFlight, ModelOutput]:
-    """Return the output that is generated for a request, recorded and paid for."""
+    """Generate the output for a request, record the call and count its cost."""
     async with record_call(request, spend) as in_flight:
         in_flight.draw = draw
         output = in_flight.output = await generate()

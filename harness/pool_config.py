@@ -1,4 +1,4 @@
-"""Pools as files: harness/pools/*.toml -> `PoolSpec`; errors state line and field.
+"""Reads pool files (harness/pools/*.toml) into a `PoolSpec`; errors state line and field.
 
 Reasoning effort, temperature and token limits identify a worker: two efforts are two workers.
 """
@@ -61,7 +61,7 @@ class WorkerSpec(BaseModel):
     card: str = ""
     """The worker's strengths, for conductors that see worker cards."""
     price: str | dict[str, Any] = ""
-    """Key in the price book (default: the model id), or the price itself, with a book's fields."""
+    """Key in the price book (default: the model id), or a table like a price book's entry."""
     knowledge_cutoff: str = UNKNOWN
     """Date with its source, e.g. `2024-06 (model card)`."""
     config: GenerateConfig = GenerateConfig()
@@ -241,7 +241,7 @@ class PoolSpec(BaseModel):
                 yield message, ("workers", self.slots.index(slot), "price")
 
     def book(self) -> Book:
-        """Return this pool's prices: those of its book, unless its file states others."""
+        """Return this pool's price book: `prices`, with the prices that the pool file states."""
         prices = {slot.model: slot.own_price(self.name) for slot in self.slots}
         stated = {model: price for model, price in prices.items() if price}
         return with_own_prices(read_book(self.prices or "none"), self.name, stated)
@@ -258,7 +258,7 @@ class PoolSpec(BaseModel):
 
     @property
     def variants(self) -> tuple[WorkerSpec, ...]:
-        """The workers' variants, which are called only by name."""
+        """The variants of all workers, each as a worker of its own."""
         return tuple(worker.variant(name) for worker in self.workers for name in worker.variants)
 
     @property

@@ -1,7 +1,7 @@
 """The duration of an answer: the longest chain of its calls that waited for each other.
 
 A call counts with the seconds that its worker states (rehearsal), or as measured (live). Waiting
-for a free connection, failed tries and this machine's own work are excluded: they depend on the day
+for a connection, failed attempts and local computation are excluded: they depend on the day
 and the machine, not on the system, and are reported separately.
 """
 
@@ -95,7 +95,7 @@ def longest_chain(
 
 
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
-    """Return the steps each step waited for: those it reads, or all earlier ones by `waves`."""
+    """Return the steps each step waited for: those it reads, or all earlier concurrent groups."""
     if len({step for step in steps if step is not None}) < 2:
         return []
     plan_reads = _reads(plan)

@@ -330,7 +330,7 @@ def trace_json(query: ServedQuery, log_dir: Path) -> Json:
 
 
 def _shape(plan: str) -> str | None:
-    """Return a plan's structure without its texts; None if it is malformed."""
+    """Return a plan's structure without its texts; None if the plan is malformed."""
     return without_texts(plan) if workflow_of(plan) else None
 
 
@@ -376,7 +376,7 @@ class QuestionFilter:
     epoch: int | None = None
 
     def fits(self, suite: str, question: str) -> bool:
-        """Return whether a question matches."""
+        """Return whether `question`, of this suite, is the one that the filter names."""
         return self.question in (question, f"{suite}/{question}")
 
 

@@ -16,8 +16,8 @@ died: whether it was billed is unknown. The kinds of lines:
              request without such a line was in flight when its process died
     grade    the verdict on that answer
     totals   calls and tokens per model as Inspect's hooks counted them, for comparison
-    torn     the line before it is incomplete, as the machine went down while writing it
-    closed   the process has ended in good order: no line after this one is missing
+    torn     the line before it is incomplete, as its process or machine stopped while writing it
+    closed   the process has ended normally: no line after this one is missing
 
 Each line contains the digest of the previous line. This reveals edits, insertions, deletions and
 reorderings; only a manifest reveals missing last lines, or a file that was rewritten completely.

@@ -1,4 +1,4 @@
-"""Texts of served requests, stored by `--keep-texts`: shown if they match the journal's digests."""
+"""Texts of requests to `podium serve --keep-texts`, shown if they match the journal's digests."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

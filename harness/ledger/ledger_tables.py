@@ -1,4 +1,4 @@
-"""The ledger as files for other programs, and SQL over them.
+"""Exports the ledger (tables of calls and queries) to files, and runs SQL queries over them.
 
 The same logs, journals and podium give the same bytes. An export replaces only files that its
 export.json lists. Queries run in a DuckDB that can open no other file.

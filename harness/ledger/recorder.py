@@ -160,10 +160,10 @@ class CallInFlight:
     output: ModelOutput | None = None
     usage: Usage | None = None
     price: CallPrice | None = None
-    """The price of its reply; None if no dollars are counted."""
+    """The cost of its reply; None if no dollars are counted."""
     usd: Decimal | None = None
     ended: CallOutcome | None = None
-    """Its outcome as recorded, if it is recorded; None while nothing was dispatched."""
+    """The call's outcome, as in its journal line; None while nothing was dispatched."""
     allowance: Allowance | None = None
     """Reserves and counts its cost, attempt by attempt; None without a spending limit."""
     call: str | None = None
@@ -177,7 +177,7 @@ class CallInFlight:
     response: HttpResponse | None = None
     """The HTTP response to the attempt in flight; None if the HTTP client does not report it."""
     broken: ModelOutput | None = None
-    """The partial reply of the attempt in flight before its provider reported a failure."""
+    """The partial reply that the current attempt got before its provider reported a failure."""
     asked_wait: str = ""
     """Message about the wait that a provider has requested; empty: none."""
     draw: ReplyDraw | None = None
@@ -208,7 +208,7 @@ class CallInFlight:
 
     @property
     def requests_lost(self) -> int:
-        """Number of its requests that got no answer and may have been billed."""
+        """Number of the call's HTTP requests that got no answer and may have been billed."""
         return self.allowance.requests_lost if self.allowance else 0
 
     async def goes_out(self) -> None:
@@ -341,7 +341,7 @@ class CallInFlight:
             return CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
 
     def set_price(self, outcome: CallOutcome) -> None:
-        """Put the cost into the outcome, so that an audit detects later changes of prices."""
+        """Put the cost into the outcome, so that an audit detects a later change of the book."""
         if self.spend is None:
             return
         self.price = self._price(self.spend, outcome.usage)

@@ -146,7 +146,7 @@ class RunFacts(BaseModel):
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
-    """Return a log's facts about its run; None for a foreign log, UserError for a newer one."""
+    """Return a log's facts about its run; None if not podium's, UserError if another version's."""
     return facts_in(log.eval.metadata, path)
 
 

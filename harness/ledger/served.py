@@ -149,7 +149,7 @@ def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> li
 
 
 def served_below(log_dir: Path) -> list[RunFiles]:
-    """Return the served systems below a directory, sorted; empty if nothing was served."""
+    """Return the journals of each served system below a directory, sorted; empty if none."""
     places: dict[Path, list[Path]] = {}
     for path in sorted(log_dir.glob(SERVED)):
         places.setdefault(path.parent, []).append(path)
@@ -160,12 +160,12 @@ def served_below(log_dir: Path) -> list[RunFiles]:
 
 
 def is_served(files: RunFiles) -> bool:
-    """Return whether the files of a system run are those of a server."""
+    """Return whether `podium serve` wrote the files of a system run."""
     return not files.logs and files.task.startswith(SERVING)
 
 
 def served_requests(log_dir: Path) -> Iterator[ServedQuery]:
-    """Yield every request to the systems that were served into a directory."""
+    """Yield every request to `podium serve` in the journals below a directory."""
     for files in served_below(log_dir):
         with naming_system_run(files):
             joined = merged(gather(files))

@@ -14,10 +14,10 @@ UNKNOWN = "unknown"
 PAID = {"live": "", "": " (podium did not run it, so whether it was paid is unknown)"}
 """Note on the billed dollars, by label; runs with other labels paid nothing."""
 FIRST = 100
-"""Characters of a reply that the brief form shows."""
+"""Number of characters of a reply that `brief_text` shows."""
 Lines = Iterator[str]
 Said = Callable[[Call], Lines]
-"""Yields the lines that show the texts of a call."""
+"""A function that yields the output lines with the texts of a call."""
 
 
 def query_text(details: Iterable[QueryDetail]) -> str:

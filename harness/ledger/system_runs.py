@@ -82,7 +82,7 @@ from podium.harness.usage import usage_from_json
 from podium.harness.workflow import MALFORMED, workflow_of
 
 GROUPINGS = ("difficulty", "platform")
-"""Facts of a question by which a report groups a suite's results, in this order."""
+"""Metadata fields of a question by which a report groups a suite's results, in this order."""
 PLANNING = f"{CONDUCTOR}: plan"
 """Prefix of the step name of each call that requests a plan; routing calls have another prefix."""
 DIGITS = 16

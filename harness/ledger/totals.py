@@ -176,7 +176,7 @@ def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, Call
 
 
 def total(sums: Iterable[CallSum]) -> CallSum:
-    """Return the sum of some sums."""
+    """Return the sum of several `CallSum`s."""
     return reduce(CallSum.plus, sums, CallSum())
 
 
@@ -241,7 +241,7 @@ class QueryTotals:
     tokens_out: int | None
     tokens_reasoning: int | None
     worker_tokens_out: int | None
-    """Output tokens of workers alone: the count in Table 6 of the Conductor paper."""
+    """Output tokens of workers alone, as the Conductor paper counts tokens (for its Table 6)."""
     conductor_tokens: int | None
     usd: Decimal | None
     worker_calls: int
@@ -352,7 +352,7 @@ class SystemRun:
 
 @dataclass(frozen=True, slots=True)
 class SystemTotals:
-    """Totals of a system on a suite; figures per query: means over graded (question, epoch)."""
+    """Totals of a system on a suite; figures per query are means over the graded queries."""
 
     n_asked: int
     n_graded: int

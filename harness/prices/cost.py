@@ -15,8 +15,8 @@ MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)
 
 Evidence = Literal["dated", "carried-back", ""]
-"""`dated`: a source of the book's own day. `carried-back`: a later price, assumed to have held.
-Empty: unknown, in a log older than this field."""
+"""`dated`: stated by a source of the book's day. `carried-back`: a later price, assumed to have
+been the same on that day. Empty: unknown, in a log older than this field."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
 
@@ -32,7 +32,7 @@ class Rates:
     """Rate for cache entries of five minutes, or of the provider's default lifetime."""
     cache_write_1h: Decimal | None = None
     reasoning: Decimal | None = None
-    """None: reasoning is billed as output, as most providers do."""
+    """Rate for reasoning tokens; None: billed as output, as most providers do."""
     orchestration_in: Decimal | None = None
     """Rate for tokens that a product spends on its internal models; None: not published."""
     orchestration_in_cached: Decimal | None = None
@@ -41,7 +41,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rates of a whole request whose prompt has more than `above` tokens, cached ones included."""
+    """Rates for all tokens of a request whose prompt exceeds `above` tokens, cached included."""
 
     above: int
     rates: Rates
@@ -61,7 +61,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Price(Rates):
-    """The price of one model at one provider; its own rates are those below every tier."""
+    """The price of one model at one provider; the inherited rates apply below every tier."""
 
     tiers: tuple[Tier, ...] = ()
     """Sorted by `above`, lowest first."""

@@ -174,7 +174,7 @@ def price_on(
 def price_of(
     ref: str, model: Any, request: SnapshotRequest, source: PriceSource
 ) -> tuple[Price, tuple[str, ...]]:
-    """Return `price_on` for genai-prices' entry `model`; Unpriceable if no book can hold it."""
+    """Return the price and notes for `model`, a genai-prices entry; Unpriceable if impossible."""
     if any(hasattr(entry.constraint, "start_time") for entry in _conditional(model)):
         raise Unpriceable(ref, "its price changes within a day, and a book has one price a day")
     moment = datetime.combine(request.day, datetime.min.time(), UTC)
@@ -269,7 +269,7 @@ def _cut(rate: Decimal | None) -> Decimal | None:
 def _services(
     model: Any, moment: datetime, listed: Price
 ) -> tuple[dict[Service, Decimal], dict[Service, tuple[str, ...]], list[Service]]:
-    """Return services' factors, the rates that these leave out, and services without one factor."""
+    """Return services' factors, rates without the factor, and services that have no one factor."""
     factors: dict[Service, Decimal] = {}
     full_rates: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []
