@@ -365,7 +365,7 @@ def serve(
     server = _Server(uvicorn_config(application, **settings))
 
     def stop(number: int, frame: FrameType | None) -> None:
-        server.should_exit = True  # before uvicorn handles signals, and when it raises them again
+        server.should_exit = True  # for signals before uvicorn's handler, or raised again by it
 
     handlers = {code: signal.signal(code, stop) for code in stopping_signals()}
     try:

@@ -65,7 +65,7 @@ class JudgeError(PodiumError):
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """The input of a judge."""
+    """The input for a judge: the answer to grade, and how the judge is asked."""
 
     template: str  # as for `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
     verdicts: str  # Pattern over the judge's reply; its one group is the verdict

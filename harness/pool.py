@@ -303,7 +303,7 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a slot's model without an Inspect role: a role's model may be an earlier eval's."""
+    """Return a slot's model, bound to no role: for a role, `get_model` may return an older one."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 
@@ -345,7 +345,7 @@ def _known_before_inspect(model: Model) -> Model:
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
-    """Return one model per slot, by role name, conductor included: Inspect's `model_roles`."""
+    """Return a model for each worker, variant and role of a pool, by name: as `model_roles`."""
     models = {slot.name: slot_model(slot, seed, time_scale) for slot in spec.slots}
     for slot in spec.slots:
         _refuse_mislabelled(spec, slot)

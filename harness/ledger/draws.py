@@ -41,9 +41,9 @@ class ReplyDraw:
     replies: PaidReplies
     key: bytes
     sample: str
-    """The sample that the reply is stored for; empty: for all systems, to the end of the run."""
+    """Name of the sample that the reply is stored for; empty: all systems, until the run ends."""
     buyer: str
-    """The run and the task that make the request."""
+    """Names of the run and the task that make the request."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Lock a shared draw, so that one system at a time requests it."""

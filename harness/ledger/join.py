@@ -56,7 +56,7 @@ REPLAYS = ("recorded", "rehearsal")
 Sampled = tuple[str, int, str]
 """A question, an epoch and the uuid of the sample."""
 Columns = dict[str, Any]
-"""Some columns of `Call`."""
+"""Some columns of a `Call` row, by name."""
 ENDED: Columns = {
     "from_store": False,
     "cache": "none",
@@ -228,7 +228,7 @@ class Merged(Gathered):
     rows: list[Call] = field(default_factory=list[Call])
     """Sorted by question, epoch, start, call and attempt."""
     seen: dict[str, LoggedEvent] = field(default_factory=dict[str, LoggedEvent])
-    """Events by uuid."""
+    """The logs' events by uuid."""
     events_of: dict[str, list[LoggedEvent]] = field(default_factory=dict[str, list[LoggedEvent]])
     escaped: list[str] = field(default_factory=list[str])
     copies: list[str] = field(default_factory=list[str])
@@ -271,7 +271,7 @@ def _books(gathered: Gathered) -> dict[str, Book]:
 
 
 def _add_book(books: dict[str, Book], prices: Mapping[str, Any]) -> None:
-    """Store an embedded book, or add its entries to the one that is stored."""
+    """Store an embedded price book, or add its entries to the stored book with its digest."""
     current = books.get(str(prices.get("sha256")))
     # A run that an older version began embeds no built-in prices in its first logs.
     if current is None or (prices.get("built_in") and not current.built_in):

@@ -137,7 +137,7 @@ SAID = (
 def parted(
     rows: Sequence[Call], answer: AnswerRecord | None
 ) -> tuple[list[Call], list[Call], list[Call]]:
-    """Return the calls that made the answer, those that graded it, and those of other attempts."""
+    """Return calls that made the answer, that graded it, and of other attempts at the sample."""
     # The answer's calls are those of the graded attempt, else of the newest sample.
     answering = [row for row in rows if row.scope in ANSWERING]
     solving = [row for row in answering if row.counted] if answer else answering

@@ -230,7 +230,7 @@ class CallInFlight:
             self.attempt_began = monotonic()
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Count an attempt that failed and will be repeated, and release its allowance."""
+        """Record an attempt that failed and will be repeated, and release its reserved cost."""
         partial = self._came()
         if self.asked_wait:
             sys.stderr.write(f"{self.asked_wait} (attempt {attempt + 1})\n")
@@ -268,7 +268,7 @@ class CallInFlight:
         return outcome if usd is None else replace(outcome, usd_provider=plain(usd))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
-        """Write the intent, once; return the journal and the call's id. Raises OSError."""
+        """Write the call's `intent` line once; return the journal and the call's id, or OSError."""
         journal, request = recorder.journal.journal(), self.request
         if self.call is None:
             fields = {name: getattr(request, name) for name in INTENT}
@@ -358,7 +358,7 @@ class CallInFlight:
         return self._priced[1]
 
     def settle(self) -> None:
-        """Count the call after any outcome or error, and release its allowance."""
+        """Count the call's cost after any outcome or error, and release what was reserved."""
         if self.allowance is None:
             return
         if outcome := self.ended:

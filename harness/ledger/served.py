@@ -115,7 +115,7 @@ ENDED = ("status", "error", *SHAPE, "latency_s", "answer_sha256", "shape_sha256"
 
 
 def queries_of(ledger: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
-    """Yield the requests of a served system, in the order in which they began, with their rows."""
+    """Yield the requests to a served system, with the rows of their calls, in order of start."""
     rows_by_sample: dict[str, list[Call]] = {}
     for row in rows:
         rows_by_sample.setdefault(row.sample, []).append(row)

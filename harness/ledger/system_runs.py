@@ -118,7 +118,7 @@ class Beside(Generic[Made]):
     _made: dict[RunFiles, tuple[Stamp, Made]] = field(default_factory=dict[RunFiles, Any])
 
     def of_logs(self, paths: Sequence[Path]) -> RunFiles | None:
-        """Return the system run that has exactly these logs, newest first."""
+        """Return the system run that has exactly these logs, given newest first; None if none."""
         return self._by_logs.get(tuple(paths))
 
     @cached_property

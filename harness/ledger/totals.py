@@ -198,7 +198,7 @@ CallSums = Mapping[CallKind, CallSum]
 
 
 def in_table(kind: CallKind) -> bool:
-    """Return whether calls count in a table's figures per query."""
+    """Return whether calls of this kind count in a table's figures per query."""
     return kind.phase == "solve" and kind.counted
 
 

@@ -145,7 +145,7 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
     slots = (slot for shard in shards for slot in shard["parts"] if slot["entry"] == head["task"])
     count = sum(slot["last"] - slot["first"] for slot in slots)
     count = count or sum(len(head["dataset"]["sample_ids"]) for head in newest.values())
-    paid = len(pairs) if row["epochs"] == (head["config"].get("epochs") or 1) else None  # of all
+    paid = len(pairs) if row["epochs"] == (head["config"].get("epochs") or 1) else None
     sums = {"run": run, "asked": max(count * row["epochs"], len(pairs)), "begun": paid}
     spent = db.execute(SPENT, sums).fetchone()[0]
     if row["usd_paid_per_query"] is not None:  # else a range: some calls' end is unknown
