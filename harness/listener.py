@@ -1,8 +1,8 @@
-"""A server on this machine: socket, accepted host names, connections, shutdown.
+"""HTTP servers on this machine: socket, accepted host names, connection limits, shutdown.
 
-A client that sends or reads slowly holds an open file, of which a process has few. Slow connections
-are closed after a timeout. If a new one exceeds the limit, the oldest of the most frequent kind is
-closed: a flood displaces itself in any state, and no client of another kind.
+A client that sends or reads slowly keeps a file open, and a process may open only few. So slow
+connections are closed after a timeout. If a new connection exceeds the limit, the oldest one of the
+most frequent kind (`Awaited`) is closed: a flood of one kind closes no connection of another kind.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ from podium.harness.errors import UserError
 from podium.harness.shutdown import stopping_signals
 
 OPEN_FILES = 8192
-"""The limit for `raise_open_files`: enough for all connections, upstream calls and boxes."""
+"""Open files that `raise_open_files` aims at: enough for connections, calls and sandboxes."""
 MOST = 2048
-OWN_FILES = 256  # open files reserved for journals, upstream calls and boxes
-LEAST_READ = 64 * 1024  # bytes that a client must read in `unread_s`, or it counts as stopped
+OWN_FILES = 256  # open files reserved for journals, calls to models and sandboxes
+LEAST_READ = 64 * 1024  # bytes that a client must read in `unread_s`, else it is closed
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-type: text/plain; charset=utf-8\r\ncontent-length: 53\r\n\r\n"
@@ -44,9 +44,9 @@ FULL = (
 )
 
 Awaited = Literal["headers", "body", "reading", "idle"]
-"""A server waits for headers, for a body, for its answer to be read, or for the next request."""
+"""What a server waits for: request headers, a request body, a client that reads, a new request."""
 KINDS: tuple[Awaited, ...] = ("headers", "body", "reading", "idle")
-"""If kinds are equally frequent, a connection of the first one is closed."""
+"""All kinds; of equally frequent kinds, connections of the first one are closed first."""
 
 
 def open_files() -> int:
@@ -76,64 +76,64 @@ class ConnectionLimits:
     most: int = field(default_factory=_most)
     """Simultaneous connections: 2,048, or fewer if the process may open fewer files."""
     headers_s: float = 10
-    """From the connection, or from the first byte of a later request, to the end of its headers."""
+    """Timeout from the connection, or a later request's first byte, to the end of its headers."""
     body_s: float = 120
-    """From the end of the headers to the end of the body."""
+    """Timeout from the end of the headers to the end of the body."""
     unread_s: float = 30
-    """While a client reads less than 64 KiB of an answer that waits for it."""
+    """Time in which a client must read at least 64 KiB of a waiting answer."""
     idle_s: float = 120
-    """Between two requests. A trainer pauses between steps, and a close is its failure."""
+    """Timeout between two requests; long, as a trainer pauses and fails on a closed connection."""
 
     @property
     def per_address(self) -> int:
-        """Simultaneous connections of one client: three quarters, so that one never takes all."""
+        """Maximum simultaneous connections of one client: three quarters of all."""
         return max(1, self.most * 3 // 4)
 
     @property
     def accepted_at_once(self) -> int:
-        """Maximum connections that one turn of the event loop accepts, before any is counted."""
+        """Maximum connections that one event loop iteration accepts, before they are counted."""
         return max(8, min(MOST, (open_files() - self.most) // 4))
 
     def seconds(self, awaited: Awaited) -> float:
-        """Return how long a client may take."""
+        """Return the timeout for what the server waits for."""
         return cast(float, getattr(self, "unread_s" if awaited == "reading" else f"{awaited}_s"))
 
 
 def limited_protocol(limits: ConnectionLimits) -> type[H11Protocol]:
-    """Return uvicorn's protocol with limits, for one server."""
+    """Return uvicorn's protocol class with these limits, for one server."""
     connections = _HeldConnections(limits)
     return type("LimitedProtocol", (_Connection,), {"held": connections})
 
 
 class _Connection(H11Protocol):
-    """A connection that knows its awaited event, and since when it waits."""
+    """A connection with the client's next action and the time since which the server waits."""
 
-    held: "_HeldConnections"  # of the server; set by a subclass per server
+    held: "_HeldConnections"  # all connections of the server; each server has a subclass
     noted: Awaited | None = None  # the awaited event at the last check
     since = 0.0
-    _resumed = 0  # times that a client has read the write buffer
+    _resumed = 0  # times that the client has read most of the write buffer
     _seen: object = None
     _unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn's
-        """Begin, unless the limit is reached."""
+        """Start the connection; the limits may close this or another one."""
         super().connection_made(transport)
         self.note(self.loop.time())
         self.held.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove it from the server's connections."""
+        """Remove this connection from the server's connections."""
         self.held.forget(self)
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
-        """Go on, as most of the write buffer has been read."""
+        """Count that the client has read most of the write buffer, and continue writing."""
         self._resumed += 1
         super().resume_writing()
 
     @property
     def awaited(self) -> Awaited | None:
-        """The client's next action; None while the client waits for the server."""
+        """What the server waits for; None while the client waits for the server."""
         if self.transport.get_write_buffer_size():
             return "reading"
         if self.conn.their_state is h11.IDLE:
@@ -151,7 +151,7 @@ class _Connection(H11Protocol):
             self.since, self._seen, self._unread = now, state, unread
 
 
-Client = str  # an address, or a network of IPv6
+Client = str  # an IPv4 address or an IPv6 network
 
 
 class _HeldConnections:
@@ -195,7 +195,7 @@ class _HeldConnections:
                 self._slow.pop(client, None)
 
     def _slowest(self, whose: Client | None, among: Iterable[_Connection]) -> _Connection | None:
-        """Return the connection to close; None if all of them wait for the server's answer."""
+        """Return which connection to close; None if all clients wait for the server's answer."""
         slow = self._slow.get(whose, [])
         while slow:
             connection = slow.pop()
@@ -206,7 +206,7 @@ class _HeldConnections:
         oldest = sorted(by_kind[kind], key=lambda connection: connection.since)
         if not oldest:
             return None
-        # Checking all of them takes a while: an eighth is closed before the next check.
+        # Checking all connections is slow: an eighth of them may be closed before the next check.
         self._slow[whose] = oldest[1 : len(oldest) // 8][::-1]
         return oldest[0]
 
@@ -236,7 +236,7 @@ def _by_kind(connections: Iterable[_Connection]) -> Mapping[Awaited, list[_Conne
 
 
 def _client(address: str) -> Client:
-    """Return the client of an address: with IPv6, one client has 2**64 addresses.
+    """Return the client that an address belongs to: an IPv6 client has a whole /64 network.
 
     >>> _client("127.0.0.1"), _client("::ffff:10.0.0.1"), _client("2001:db8::1")
     ('127.0.0.1', '10.0.0.1', '2001:db8::/64')
@@ -251,16 +251,16 @@ def _client(address: str) -> Client:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The host names that a request must have, and its token."""
+    """The host names and the token that a server requires in requests."""
 
     address: str
     port: int
-    names: frozenset[str] = frozenset()  # other names under which it is known
-    token: str = ""  # the token of `Authorization: Bearer`; empty: none is required
+    names: frozenset[str] = frozenset()  # other host names of the server
+    token: str = ""  # required `Authorization: Bearer` token; empty: none
     remedy: str = " (--allow-host NAME allows one)"  # hint on allowing another name; may be empty
 
     def refusal(self, headers: Headers, reply: "ErrorReply") -> JSONResponse | None:
-        """Return the answer to a request that is refused; None if it is accepted."""
+        """Return the HTTP response that refuses a request; None if the request is accepted."""
         host = headers.get("host", "")
         if not self._is_ours(host):
             message = f"This service does not accept host {host!r:.80}{self.remedy}."
@@ -279,7 +279,7 @@ class Access:
         try:
             url = urlsplit(f"//{host}")
             name, port = (url.hostname or "").lower(), url.port or 80
-        except ValueError:  # no host at all
+        except ValueError:  # not a host
             return False
         here = name == self.address or _is_this_machine(name, self.address)
         return name in self.names or (port == self.port and here)
@@ -295,8 +295,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_this_machine(name: str, bound: str) -> bool:
-    """Return whether a name is this machine's, or an address if the server listens on all."""
-    with suppress(ValueError):  # no page can have an address for its name
+    """Return whether a host is localhost, or any address if the server listens on all of them."""
+    with suppress(ValueError):  # a web page's host name cannot pretend to be an address
         address = ipaddress.ip_address(name)
         return address.is_loopback or ipaddress.ip_address(bound).is_unspecified
     return name == "localhost"
@@ -305,20 +305,20 @@ def _is_this_machine(name: str, bound: str) -> bool:
 def error_reply(
     status: int, sentence: str, kind: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """Return a refusal: a sentence, and a keyword for programs."""
+    """Return an error response: a sentence for people, and a keyword (`kind`) for programs."""
     return JSONResponse({"error": sentence, "kind": kind}, status, headers)
 
 
 ErrorReply = Callable[[int, str, str, dict[str, str]], JSONResponse]
-"""(status, sentence, kind, headers) -> a refusal in a service's format."""
+"""(status, sentence, kind, headers) -> an error response in a service's format."""
 ErrorReplies = Callable[[Scope], ErrorReply]
-"""Request scope -> the format of its refusal."""
+"""ASGI scope of a request -> the function that makes its error responses."""
 
 
 def with_access(
     application: ASGIApp, access: Access, replies: ErrorReplies = lambda scope: error_reply
 ) -> ASGIApp:
-    """Return an application that answers only accepted requests."""
+    """Return an application that refuses the requests that `access` does not accept."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_http = scope["type"] == "http"
@@ -329,12 +329,12 @@ def with_access(
 
 
 WAITING = 2048
-"""Connections that the system queues while all of the server's are busy: uvicorn's default."""
+"""Connections that the operating system queues until the server accepts them (as in uvicorn)."""
 
 
 @contextmanager
 def bound_socket(host: str, port: int) -> Generator[socket.socket]:
-    """Yield a bound socket, on any free port for 0; UserError if it cannot be bound."""
+    """Yield a bound socket; port 0 takes any free port. UserError if it cannot be bound."""
     # The protocol is given because asyncio switches Nagle's delay off only then: a reply is two
     # small writes, and the second would wait 40 ms for the first one's acknowledgement.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -348,7 +348,7 @@ def bound_socket(host: str, port: int) -> Generator[socket.socket]:
 
 
 def listen(server_socket: socket.socket) -> str:
-    """Make a bound socket listen and return its URL; UserError if another program was faster."""
+    """Make a bound socket listen and return its URL; UserError if the port is in use now."""
     host, port = server_socket.getsockname()[:2]
     try:
         server_socket.listen(WAITING)
@@ -360,12 +360,12 @@ def listen(server_socket: socket.socket) -> str:
 def serve(
     application: ASGIApp, server_socket: socket.socket, ready: Callable[[], None], **settings: Any
 ) -> None:
-    """Serve until a stop signal; returns normally then. For the main thread."""
+    """Serve until a stop signal, then return. Must run in the main thread."""
     raise_open_files()
     server = _Server(uvicorn_config(application, **settings))
 
     def stop(number: int, frame: FrameType | None) -> None:
-        server.should_exit = True  # before uvicorn handles signals, and when it raises them again
+        server.should_exit = True  # for signals before uvicorn's handler, or raised again by it
 
     handlers = {code: signal.signal(code, stop) for code in stopping_signals()}
     try:
@@ -377,10 +377,10 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server whose queue of waiting connections has the system's length."""
+    """A uvicorn server whose queue of waiting connections has the length `WAITING`."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen again: uvicorn queues only as many as it accepts at once; others retry later."""
+        """Listen again with a longer queue: uvicorn queues only as many as it accepts at once."""
         await super().startup(sockets)
         for server_socket in sockets or ():
             server_socket.listen(WAITING)
@@ -392,7 +392,7 @@ def uvicorn_config(
     lifespan: Literal["on", "off"] = "off",
     limits: ConnectionLimits | None = None,
 ) -> uvicorn.Config:
-    """Return uvicorn's settings: without an uninformative line per request."""
+    """Return uvicorn's settings for a server with these limits, without an access log."""
     limits = limits or ConnectionLimits()
     return uvicorn.Config(
         application,

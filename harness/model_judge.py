@@ -1,7 +1,7 @@
-"""Models that judge, and grading again from logs: a newer log replaces the old one.
+"""Grading by a model (the judge), and grading logs again: a newer log replaces the old one.
 
-A judge is no worker: a sample's pool does not contain it, no plan can name it, and its calls are no
-system's cost. A newer log has the old one's task id, so that a resumed run finds it answered.
+A judge is no worker: a sample's pool does not contain it, no plan can name it, and its calls do not
+count as a system's cost. The newer log has the same task id, so a resumed run repeats no question.
 """
 
 import math
@@ -60,23 +60,23 @@ Suites = Mapping[str, Suite[Any]]
 
 
 class JudgeError(PodiumError):
-    """We failed to judge: no model in the role, or one that gave no verdict. Never a 0."""
+    """No model is the judge, or the judge gave no verdict: the answer is ungraded, not graded 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """The input of a judge."""
+    """The input for a judge: the answer to grade, and how the judge is asked."""
 
-    template: str  # of `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
+    template: str  # as for `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
     verdicts: str  # Pattern over the judge's reply; its one group is the verdict
     question: str
-    answer: str  # it may address the judge: the template fences it
+    answer: str  # may contain instructions to the judge: the template quotes it
     criterion: str
 
 
 @solver
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
-    """Return a task's setup that refuses samples without a judge: models would grade themselves."""
+    """Return a setup solver that fails without a judge: else a model would grade itself."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if GRADER not in model_roles():
@@ -86,11 +86,11 @@ def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
     return solve
 
 
-SAID = 300  # Last characters of a judge's reply that go into a reason
+SAID = 300  # Number of last characters of a judge's reply that an error message quotes
 
 
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
-    """Ask the role `grader` in a running eval; return its verdict, its reply and its name."""
+    """Ask the judges; return the majority verdict, a reply with it, and the judges' names."""
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
@@ -104,8 +104,8 @@ async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, 
 
 
 async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
-    """Ask under the run's spending limit, if it has one; a judge is priced by its model id."""
-    # Inspect's prompt, which has no public name: it escapes text that would end its data.
+    """Ask one judge, under the run's spending limit; the model id is the key of its price."""
+    # Inspect's prompt (a private function) escapes text that would end the quoted answer.
     prompt = model_scoring_prompt(
         template=case.template,
         question=case.question,
@@ -133,7 +133,7 @@ class Regrade:
 def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
-    """Grade a log's unscored samples again (or all), and write a newer log beside it, if any."""
+    """Grade a log's unscored (or all) samples again; write a newer log, or return None if none."""
     chosen = [sample for sample in log.samples or [] if everything or is_unscored(sample)]
     chosen = [sample for sample in chosen if sample.error is None and not was_judged(sample, suite)]
     if not chosen:
@@ -162,7 +162,7 @@ def regrade(
 
 
 def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
-    """Return the unsealed question of a logged sample, as its epoch asked it."""
+    """Return a logged sample's question with its target, in the wording of its epoch."""
     target = sample.target if isinstance(sample.target, str) else "".join(sample.target)
     text = sample.input if isinstance(sample.input, str) else sample.input[-1].text
     question = replace(question_from(str(sample.id), text, sample.metadata), target=target)
@@ -170,7 +170,7 @@ def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
 
 
 def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
-    """Return whether only a model can judge this: no rule changes its verdict."""
+    """Return whether only a model can grade the sample, as its suite has no rule for it."""
     return isinstance(suite, ModelGraded) and suite.needs_judge(question_in(sample, suite))
 
 
@@ -220,14 +220,14 @@ def _graded_anew(
 
 
 def _was_refused(sample: EvalSample, answer: str) -> bool:
-    """Return whether an answer is a worker's refusal; older logs mark only the call."""
+    """Return whether a worker refused the request as too long; older logs mark only the call."""
     events = (event for event in sample.events if isinstance(event, ModelEvent))
     calls = [event.output for event in events if event.output.completion == answer]
     return is_refused(sample.output) or (bool(calls) and all(map(is_refused, calls)))
 
 
 def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
-    """Yield the newest log of every podium task, its run, and whether it may lack a score."""
+    """Yield every podium task's newest log, its run facts, and whether scores may be missing."""
     for path in newest_logs([log_dir]):
         header = read_eval_log(str(path), header_only=True)
         scores = header.results.scores if header.results else []
@@ -236,7 +236,7 @@ def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
 
 
 def older_graders(log_dir: Path, suites: Suites) -> str:
-    """Return the graders of a directory's logs that have another version now, in words."""
+    """Return text on which graders of a directory's logs have another version now."""
     runs = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
     then = sorted({(facts.suite, facts.suite_version) for facts in runs})
     changes = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]
@@ -244,7 +244,7 @@ def older_graders(log_dir: Path, suites: Suites) -> str:
 
 
 def written_newer(log: EvalLog) -> Path:
-    """Write a log whose scores have changed beside the old one, as the newest of its task."""
+    """Write a log with changed scores to the old one's folder, as the newest log of its task."""
     recompute_metrics(log)
     now, old = datetime.now(UTC), Path(log.location)
     log.eval.created = now.isoformat(timespec="seconds")
@@ -257,13 +257,13 @@ def written_newer(log: EvalLog) -> Path:
 def regrade_dir(
     log_dir: Path, suites: Suites, box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
-    """Regrade the newest log of every task; UserError, before any, for a missing suite or box."""
+    """Regrade the newest log of every task; first UserError if a suite or a sandbox is missing."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path, facts, lacking in _runs(log_dir):
         if (log := read_log(path) if everything or lacking else None) is None:
             continue
         suite = _suite_of(facts, path, suites)
-        if isinstance(suite, TaskSuite):  # Inspect alone has its scorer: `inspect score`
+        if isinstance(suite, TaskSuite):  # only Inspect can run its scorer: `inspect score`
             continue
         if suite.needs_box and box is None:
             raise UserError(f"Suite {facts.suite!r} runs programs: name a sandbox with --box.")
@@ -279,7 +279,7 @@ def regrade_dir(
 
 @dataclass(slots=True)
 class Remade:
-    """A log's verdicts compared with new ones; nothing is written."""
+    """The comparison of a log's verdicts with new ones; no log is written."""
 
     log: Path
     task: str
@@ -289,7 +289,7 @@ class Remade:
 
 
 def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[Remade]:
-    """Grade the newest log of every task again, programs only in a box, and compare."""
+    """Grade the newest log of every task again and compare; programs need a sandbox (`box`)."""
     for path in newest_logs([log_dir]):
         if log := read_log(path):
             yield _remade(log, path, suites, box)
@@ -343,7 +343,7 @@ def _compare(sample: EvalSample, score: Score, result: Remade) -> None:
 def box_for_logs(
     log_dir: Path, box_name: str | None, catalogue: Catalogue, limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the named box, else the logs' box; None if none is needed, UserError for several."""
+    """Yield the sandbox named, else the logs' one; None if not needed, UserError for several."""
     logs = _runs(log_dir)
     runs = [facts for path, facts, _ in logs if _suite_of(facts, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})
@@ -368,7 +368,7 @@ def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
 
 
 def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> None:
-    """Ask the pool's grader, if any, for verdicts that the newest logs lack; write newer logs."""
+    """Ask the pool's judge, if any, for verdicts that the newest logs lack; write newer logs."""
     if spec.grader is None:
         return
     with run_context(log_dir=log_dir, spec=spec, spend=spend):

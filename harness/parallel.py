@@ -1,4 +1,4 @@
-"""Work in threads and in processes, a rate limiter for calls, and a progress line."""
+"""Runs work in threads and processes, limits the rate of calls, and shows a progress line."""
 
 import gc
 import math
@@ -33,7 +33,7 @@ class ProgressLine:
     done: int = 0
 
     def tick(self) -> None:
-        """Count one answer and show it."""
+        """Count one answered pair and update the line."""
         self.done += 1
         if self.bar.console.is_terminal:
             self.bar.advance(self.bar.task_ids[0])
@@ -43,7 +43,7 @@ class ProgressLine:
 
 @contextmanager
 def progress_line(title: str, total: int, answered: int = 0) -> Generator[ProgressLine]:
-    """Show one line while Inspect works; `answered`: pairs that earlier attempts have answered."""
+    """Show a progress line while Inspect runs; `answered`: pairs that are answered already."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
     bar.add_task(escape_controls(title), total=total, completed=answered)
@@ -60,11 +60,11 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use, as the sandbox counts them."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-AHEAD = 2  # Items handed out per worker, so that none waits for the next one to be read
+AHEAD = 2  # Items submitted per worker, so that no worker waits for the next item
 
 
 def map_concurrently(
@@ -93,13 +93,13 @@ def map_concurrently(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-MOST_PROCESSES = 8  # Processes, each of which takes some 150 MiB before it reads anything
-LARGE = 32 << 20  # Bytes of files from which on other processes are started
+MOST_PROCESSES = 8  # Maximum: each process takes some 150 MiB before it reads anything
+LARGE = 32 << 20  # Size of files, in bytes, from which on other processes read them
 
 
 BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""Code that a worker process runs first: it ignores Ctrl-C, which its parent handles. A function in
-podium could not be imported before `import podium` has registered its names."""
+"""Code that a worker process runs first: it ignores Ctrl-C, which the parent handles. It is no
+function in podium, which could not be imported before `import podium` has registered its names."""
 
 
 def map_over_processes(
@@ -113,7 +113,7 @@ def map_over_processes(
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr)
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    # Threads, e.g. Arrow's, do not survive a fork.
+    # Not `fork`: threads, e.g. Arrow's, do not survive it.
     pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=exec, initargs=(BEGIN,))
     try:
         with bar:
@@ -137,7 +137,7 @@ def map_over_processes(
 
 @contextmanager
 def without_collector() -> Generator[None]:
-    """Pause Python's cycle collector: a quarter of the time of making rows, which have no cycle."""
+    """Pause Python's garbage collector: it takes a quarter of the time in which rows are made."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -152,23 +152,23 @@ MINUTE_S = 60.0
 
 @dataclass(slots=True)
 class RateLimiter:
-    """Spaces the calls of one process; `clock` and `sleep` are the machine's."""
+    """Spaces this process's calls to a maximum rate; tests replace `clock` and `sleep`."""
 
     per_minute: Mapping[str, float]
     """Calls per minute, by provider or worker; keys that are missing have no limit."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     next: dict[str, float] = field(default_factory=dict[str, float])
-    """Time of the next turn, by the same keys."""
+    """Earliest time of the next call, by the same keys."""
 
     async def turn(self, who: str) -> None:
-        """Wait until it is a call's turn."""
+        """Wait until a call of `who`, a provider or worker, is allowed by the rate limit."""
         for wait_s in self.reserve(who):
             if wait_s > 0:
                 await self.sleep(wait_s)
 
     def reserve(self, key: str, calls: int = 1, within_s: float = math.inf) -> list[float]:
-        """Take up to `calls` turns within `within_s` seconds; return their waits, in seconds."""
+        """Reserve up to `calls` calls in the next `within_s` seconds; return their waits, in s."""
         if key not in self.per_minute:
             return [0.0] * calls
         now, apart = self.clock(), MINUTE_S / self.per_minute[key]

@@ -1,7 +1,7 @@
-"""Did a conductor learn to orchestrate? Common properties of its plans, and their collapse.
+"""Did a conductor learn to orchestrate? Statistics of its plans, and whether they collapsed.
 
 An open reproduction of the Conductor's method went from 40.0 to 81.7 % while its accuracy given a
-valid plan stayed at 96 %: it had learnt the format and one worker. These figures separate the two.
+valid plan stayed at 96 %: it had learnt the format and one worker. These figures reveal such cases.
 """
 
 from collections import Counter
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from math import log2
 
 COLLAPSED = 0.98
-"""Share of steps, or of plans, from which on they count as collapsed."""
-FEWEST = 20  # minimum number of plans for a verdict
+"""Plans count as collapsed if this share of steps has one worker, or of plans has one step."""
+FEWEST = 20  # minimum number of plans to judge a collapse
 
 
 @dataclass(frozen=True, slots=True)
 class PlanHabits:
-    """Common properties of the plans of many questions."""
+    """Statistics of the plans of many questions."""
 
     plans: int
     one_step: float
     """Share of plans with one step."""
     distinct: int
-    """Number of shapes: a plan's workers, and which step reads which (`Workflow.shape`)."""
+    """Number of shapes: a plan's workers and the steps that each reads (`Workflow.shape`)."""
     commonest: float
     """Share of plans with the commonest shape."""
     workers: Mapping[str, float]
@@ -30,19 +30,19 @@ class PlanHabits:
 
     @property
     def worker_entropy(self) -> float:
-        """Entropy of the workers' shares, in bits: 0 if all steps ask one worker."""
+        """Entropy of the workers' shares, in bits; 0 if all steps have the same worker."""
         return entropy(self.workers.values())
 
     @property
     def collapse(self) -> str:
-        """The plans' collapse, in words; empty if they have not collapsed."""
+        """How the plans have collapsed, e.g. `one step`; empty if they have not."""
         if self.plans < FEWEST:
             return ""
         return collapse_of(self.workers, self.one_step, self.distinct)
 
 
 def plan_habits(shapes: Sequence[str]) -> PlanHabits | None:
-    """Return the habits of plans, by their shapes; None without any.
+    """Return the statistics of plans, given their shapes; None for no plan.
 
     >>> found = plan_habits(["sage"] * 3 + ["scholar, abacus(1)"])
     >>> found.one_step, found.distinct, found.commonest, round(found.worker_entropy, 2)
@@ -72,9 +72,9 @@ def entropy(shares: Iterable[float]) -> float:
 
 
 def collapse_of(workers: Mapping[str, float], one_step: float, distinct: float | None) -> str:
-    """Return plans' collapse: one worker, one step, one or two plans; empty if there is none.
+    """Return how plans collapsed: one worker, one step, one or two plans; empty if they did not.
 
-    `distinct` is None if the different plans were not counted.
+    `distinct`: number of different plans; None if they were not counted.
     """
     top = max(workers, key=lambda name: workers[name], default="")
     habits = [f"one worker ({top})"] if top and workers[top] >= COLLAPSED else []

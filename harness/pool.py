@@ -1,6 +1,6 @@
-"""The one object that talks to models: named workers, each an Inspect model in its own role.
+"""The pool: the object through which a system calls models, each a worker with a name.
 
-Inside an eval they are Inspect's model roles, whose tokens, config and spans its log carries.
+Inside an eval, workers are Inspect's model roles, so Inspect's log has their tokens and config.
 """
 
 from collections import Counter
@@ -61,16 +61,16 @@ from podium.harness.workflow import Sampling
 
 @dataclass(slots=True)
 class Pool:
-    """Workers by name. `spec` is None for a pool made of the roles that the user gave."""
+    """Workers by name. `spec` is None for a pool of models given by `--model-role`."""
 
     models: Mapping[str, Model]
     spec: PoolSpec | None = None
     epoch: int = 1
     spend: Spend | None = None
     envelope: Envelope | None = None
-    """The question's budget; None without an equal budget."""
+    """The question's budget, equal for all systems; None if the run has none."""
     so_far: Callable[[], Answer] | None = None
-    """The best answer that its system has by now; None before the first reply."""
+    """Returns the best answer that the system has so far; None before the first reply."""
     public_tests: PublicTests | None = None
     """Runs a program on a question's public tests; None if the suite has none."""
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -82,7 +82,7 @@ class Pool:
 
     @classmethod
     def named(cls, name: str, seed: int = 0) -> "Pool":
-        """Return the workers of a pool file, for calls outside an eval, without a journal."""
+        """Return the pool of a pool file, for calls outside an eval, without a journal."""
         spec = read_pool(name)
         return cls(pool_models(spec, seed), spec)
 
@@ -94,11 +94,11 @@ class Pool:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Names of the workers' variants, `atlas@low`: they are called only by name."""
+        """Names of the workers' variants, e.g. `atlas@low`; `workers` does not include them."""
         return tuple(slot.name for slot in self.spec.variants) if self.spec else ()
 
     def card(self, worker: str) -> str:
-        """Return a worker's role card, empty if the pool has no file."""
+        """Return the card (description) of a worker; empty if the pool has no file."""
         return self.spec.worker(worker).card if self.spec else ""
 
     async def ask(
@@ -108,7 +108,7 @@ class Pool:
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Put one request to one worker inside a span named `step`."""
+        """Send one request to one worker, inside a span named `step`."""
         config = self.prescribed(worker, sampling)
         turns = [self._first_said(turn) for turn in messages]
         return await self._reply(*self._numbered(worker, turns, step, Offered(config=config)))
@@ -121,9 +121,9 @@ class Pool:
         sampling: Sampling | None = None,
         advice: str = "",
     ) -> Reply:
-        """Put a plan's last request to its worker; `advice` is its content beside the question.
+        """Send a plan's last request to its worker; `advice`: the request without the question.
 
-        In a conversation, that worker gets the conversation with its tools, and the advice.
+        In a task with several turns, the worker gets the conversation with its tools, and `advice`.
         """
         return await self.ask(worker, messages, step, sampling)
 
@@ -132,18 +132,18 @@ class Pool:
         return _prescribed(self._model(worker), sampling)
 
     def has_planned(self, steps: int) -> None:
-        """Receive the number of steps of a started workflow: for pools that show progress."""
+        """Take the number of steps of a workflow that starts; pools that show progress use it."""
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[ModelOutput, Reply]:
-        """Put a request of foreign code, which also gets the output: it may have tool calls."""
+        """Send a request of code that is not podium's; return also the output with tool calls."""
         return await self._put(*self._numbered(worker, messages, step, offered))
 
     def _numbered(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[Request, SampleIndex]:
-        """Return a request; roles that are not in the pool file have their model's price."""
+        """Return a request, with its price key, and its number among equal requests."""
         model, slots = self._model(worker), self.spec.slots if self.spec else ()
         price = next((slot.price_ref for slot in slots if slot.name == worker), str(model))
         request = Request(worker, model, _sendable(messages), price, step, offered)
@@ -152,12 +152,12 @@ class Pool:
         return request, SampleIndex(self.epoch, self._asked[key] - 1)
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
-        """Return the reply to a numbered request; a pool that stores replies may have it."""
+        """Send a request, `number`ed among equal requests of its sample, and return the reply."""
         return (await self._put(request, number))[1]
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         worker, ended_s = request.role, None
-        # A model in this process costs no call and no dollar: its seconds are shown separately.
+        # An embedded model uses no calls and no dollars of a budget: its seconds are shown apart.
         envelope = None if str(request.model).startswith(EMBEDDED) else self.envelope
         try:
             if envelope is None:
@@ -185,7 +185,7 @@ class Pool:
     async def _asked_once(
         self, request: Request, number: SampleIndex
     ) -> tuple[CallInFlight, ModelOutput]:
-        """Return a request's call and output, made in a span of its step."""
+        """Make one call for a request, in a span of its step; return the call and its output."""
         async with step_span(request.step or request.role):
             with run_context(sample=number):
                 return await ask_once(request, self.spend, partial(_generate, request, number))
@@ -197,7 +197,7 @@ class Pool:
         return await self.public_tests(question.sealed(), reply)
 
     def _first_said(self, turn: ChatMessage) -> ChatMessage:
-        """Return the first turn with this text: Inspect logs a repeated message object once."""
+        """Return the first message with this role and text: Inspect logs the same object once."""
         if isinstance(turn.content, str) and turn.role in ("system", "user"):
             return self._said.setdefault((turn.role, turn.content), turn)
         return turn
@@ -211,9 +211,9 @@ class Pool:
 
 @asynccontextmanager
 async def step_span(step: str) -> AsyncGenerator[None]:
-    """Assign the events logged within to a step."""
-    # Inspect would copy a sample's whole store before and after, for changes that no call makes: a
-    # third of a second for each call in tau2's airline, which keeps its database there.
+    """Assign the events logged inside this context to a workflow step."""
+    # Inspect would copy a sample's whole store before and after, for changes that no call makes:
+    # 0.3 s for each call in the airline tasks of tau2, which keep their database in the store.
     with suspend_store_events():
         async with span(step, type="workflow_step"):
             yield
@@ -222,7 +222,7 @@ async def step_span(step: str) -> AsyncGenerator[None]:
 async def ask_once(
     request: Request, spend: Spend | None, generate: Callable[[], Awaitable[ModelOutput]]
 ) -> tuple[CallInFlight, ModelOutput]:
-    """Return the output for a request: `generate`d, unless this draw was paid for before."""
+    """Return a request's call and output: the stored reply if it was paid for, else a new one."""
     draw, start = next_draw(request), monotonic()
     if draw is None:
         return await _ask(request, spend, generate, None)
@@ -240,11 +240,11 @@ async def _ask(
     generate: Callable[[], Awaitable[ModelOutput]],
     draw: ReplyDraw | None,
 ) -> tuple[CallInFlight, ModelOutput]:
-    """Return the output that is generated for a request, recorded and paid for."""
+    """Generate the output for a request, record the call and count its cost."""
     async with record_call(request, spend) as in_flight:
         in_flight.draw = draw
         output = in_flight.output = await generate()
-        if not in_flight.kept:  # from a foreign model, or read from Inspect's cache
+        if not in_flight.kept:  # not podium's model, or a reply from Inspect's cache
             make_storable(output)
             event = last_event(in_flight.span)
             call = event.call if event else None
@@ -255,7 +255,7 @@ async def _ask(
 
 
 def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    # A plan's JSON may contain half a character, which cannot be sent or digested.
+    # A plan's JSON may contain a lone surrogate, which cannot be sent or digested.
     if all(storable(turn.text) == turn.text for turn in messages):
         return messages
     return [make_storable(turn.model_copy(deep=True)) for turn in messages]
@@ -303,13 +303,13 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a slot's model, without a role: else `get_model` would return an earlier eval's."""
+    """Return a slot's model, bound to no role: for a role, `get_model` may return an older one."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 
 
 def _made(slot: WorkerSpec, **overrides: Any) -> Model:
-    """Return a new model for a slot: a memoized one has its old files and keys."""
+    """Return a new model for a slot: a memoized model would have earlier files and API keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     model = get_model(slot.model, config=config, memoize=False, **{**arguments, **overrides})
     return _known_before_inspect(obey_waits(name_failures(guard_keys(keep_batches(model)))))
@@ -318,14 +318,14 @@ def _made(slot: WorkerSpec, **overrides: Any) -> Model:
 def _known_before_inspect(model: Model) -> Model:
     """Store a model's replies and add their cost before Inspect has them; return the same model.
 
-    Else a reply would be bought again if its process was killed once Inspect had it.
+    Otherwise a process that is killed after Inspect has a reply would pay for it again.
     """
     ask = model.api.generate
 
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
         in_flight = call_in_flight()
-        if in_flight and not model.config.batch:  # an API's client is made anew after some errors
+        if in_flight and not model.config.batch:  # Inspect replaces clients after some errors
             sdk = getattr(model.api, "client", None)
             in_flight.watch_request(getattr(sdk, "_client", None))
         asking = ask(*args, **kwargs)
@@ -345,7 +345,7 @@ def _known_before_inspect(model: Model) -> Model:
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
-    """Return one model per slot, by role name, conductor included: Inspect's `model_roles`."""
+    """Return a model for each worker, variant and role of a pool, by name: as `model_roles`."""
     models = {slot.name: slot_model(slot, seed, time_scale) for slot in spec.slots}
     for slot in spec.slots:
         _refuse_mislabelled(spec, slot)
@@ -353,7 +353,7 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
 
 
 def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | None = None) -> Pool:
-    """Return the running sample's roles, filled from `spec` and a system's own conductor."""
+    """Return the sample's pool: its model roles, others from `spec`, and conductor `override`."""
     roles = {
         name: role[0] if isinstance(role, list) else role
         for name, role in model_roles().items()
@@ -381,7 +381,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
 
 
 def _absent_role(spec: PoolSpec | None, slot: WorkerSpec) -> Model:
-    # One for all samples of an event loop: a client belongs to the loop it was made in.
+    # One model for all samples of an event loop: a client belongs to the loop it was made in.
     models = _MADE.get(None)
     if models is None:
         _MADE.set(models := dict[tuple[str, str], Model]())
@@ -407,4 +407,4 @@ def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
 
 
 _MADE: RunVar[dict[tuple[str, str], Model]] = RunVar("podium_absent_roles")
-"""The models of absent roles, by label and slot."""
+"""Models of slots that the eval's model roles lack, by the pool's label and the slot."""

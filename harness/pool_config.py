@@ -1,6 +1,6 @@
-"""Pools as files: harness/pools/*.toml -> `PoolSpec`; errors state line and field.
+"""Reads pool files (harness/pools/*.toml) into a `PoolSpec`; errors state line and field.
 
-Effort, temperature and token limits are part of a worker's identity: two efforts are two workers.
+Reasoning effort, temperature and token limits identify a worker: two efforts are two workers.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from podium.harness.prices.cost import Price
 from podium.harness.records import CONDUCTOR, GRADER
 
 POOLS = Path(__file__).parent / "pools"
-Label = Literal["live", "recorded", "rehearsal"]  # the source of replies, also once recorded
+Label = Literal["live", "recorded", "rehearsal"]  # the source of replies: see `PoolSpec.label`
 ONLY: Mapping[Label, str] = {
     "rehearsal": "`rehearsal/` workers, or their `recorded/` replies",
     "recorded": "`recorded/` workers",
@@ -39,11 +39,11 @@ ONLY: Mapping[Label, str] = {
 REPLAYING, REHEARSING = "recorded", "rehearsal"  # the providers that make no real call
 UNPRICEABLE = "not-auditable"  # prefix of a price reference that no book has
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # of a pool, a worker, a variant
-ROLES = (CONDUCTOR, GRADER)  # tables of models that are no workers; each is the model's name
+ROLES = (CONDUCTOR, GRADER)  # tables of models that are no workers, and the models' names
 
 
 class _Misplaced(ValueError):
-    """A mistake that only checks across fields find, with its field."""
+    """A mistake that a check of several fields found, with the place of the wrong field."""
 
     def __init__(self, message: str, place: tuple[int | str, ...]) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class _Misplaced(ValueError):
 
 
 class WorkerSpec(BaseModel):
-    """One `[[workers]]` table, or the `[conductor]` or `[grader]` table, each with its own name."""
+    """One `[[workers]]` table, or the table of another model, e.g. `[conductor]`, `[grader]`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,15 +61,15 @@ class WorkerSpec(BaseModel):
     card: str = ""
     """The worker's strengths, for conductors that see worker cards."""
     price: str | dict[str, Any] = ""
-    """Key in the price book (default: the model id), or the price itself, with a book's fields."""
+    """Key in the price book (default: the model id), or a table like a price book's entry."""
     knowledge_cutoff: str = UNKNOWN
     """Date with its source, e.g. `2024-06 (model card)`."""
     config: GenerateConfig = GenerateConfig()
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Model arguments of the provider (Inspect's `-M`)."""
     not_auditable: str = ""
-    """Why no report gives the dollars of a call: e.g. the endpoint calls other models and reports
-    none of their tokens. Empty if tokens and a price suffice, orchestration included."""
+    """Reason why the cost of a call is unknown, e.g. the endpoint calls other models and does not
+    report their tokens. Empty if reported tokens and a price give the cost."""
     variants: dict[Annotated[str, Field(pattern=NAME)], GenerateConfig] = Field(
         default_factory=dict[str, GenerateConfig]
     )
@@ -127,14 +127,14 @@ class WorkerSpec(BaseModel):
         return self
 
     def variant(self, name: str) -> "WorkerSpec":
-        """Return a variant as a separate worker; no worker of a file can have its name."""
+        """Return a variant as a worker named NAME@VARIANT; no worker in a file has such a name."""
         config = self.config.merge(self.variants[name])
         changes: dict[str, Any] = {"name": f"{self.name}@{name}", "config": config, "variants": {}}
         return self.model_copy(update=changes)
 
     @property
     def price_ref(self) -> str:
-        """The key to look up in a price book; a key that no book has if it is not auditable."""
+        """The worker's key in a price book; if `not_auditable`, a key that no book has."""
         if self.not_auditable:
             return f"{UNPRICEABLE}/{self.model}"
         return self.price if self.price and isinstance(self.price, str) else self.model
@@ -148,7 +148,7 @@ class WorkerSpec(BaseModel):
 
     @property
     def cutoff(self) -> str:
-        """Its knowledge cutoff, with the source: from the pool file, else Inspect's database."""
+        """The model's knowledge cutoff, with its source: the pool file, else Inspect's database."""
         stated = self.knowledge_cutoff
         return known_cutoff(self.model) if stated == UNKNOWN else stated
 
@@ -159,7 +159,7 @@ class WorkerSpec(BaseModel):
 
 
 def provider_of(model: str) -> str:
-    """Return a model's provider, as limits of calls per minute name it.
+    """Return a model's provider, by the name that rate limits (calls per minute) use.
 
     >>> provider_of("openai/gpt-5"), provider_of("openai-api/deepseek/chat")
     ('openai', 'openai-api/deepseek')
@@ -169,7 +169,7 @@ def provider_of(model: str) -> str:
 
 
 class PoolSpec(BaseModel):
-    """A pool file, validated."""
+    """A validated pool file: its workers, other models and prices."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -182,16 +182,16 @@ class PoolSpec(BaseModel):
     setup: str = ""
     """How to start the servers of the workers: shown if one of them does not answer."""
     tokens_per_second: float | None = Field(default=None, gt=0)
-    """Output tokens that all workers together write in a second, for estimates of a run's time."""
+    """Output tokens per second of all workers together, to estimate a run's duration."""
     workers: tuple[WorkerSpec, ...] = Field(min_length=1)
     conductor: WorkerSpec | None = None
     """The model that `conductor-prompted` asks for plans; its calls have a separate role."""
     grader: WorkerSpec | None = None
-    """The model that judges answers no rule can grade: never a worker, and no system's cost."""
+    """The model that judges answers that no rule can grade; not a worker, and no system's cost."""
     environment: dict[str, WorkerSpec] = Field(
         default_factory=dict[str, WorkerSpec], validation_alias=AliasChoices("roles", "environment")
     )
-    """Models that a task's own code asks by their roles, as `[roles.user]`: no system's cost."""
+    """Models that an Inspect task's code calls by role, e.g. `[roles.user]`; no system's cost."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other names under which `podium serve` offers systems: `mini = "router-knn"`."""
     sha256: str = ""
@@ -241,7 +241,7 @@ class PoolSpec(BaseModel):
                 yield message, ("workers", self.slots.index(slot), "price")
 
     def book(self) -> Book:
-        """Return this pool's prices: those of its book, unless its file states others."""
+        """Return this pool's price book: `prices`, with the prices that the pool file states."""
         prices = {slot.model: slot.own_price(self.name) for slot in self.slots}
         stated = {model: price for model, price in prices.items() if price}
         return with_own_prices(read_book(self.prices or "none"), self.name, stated)
@@ -253,27 +253,27 @@ class PoolSpec(BaseModel):
 
     @property
     def replayed(self) -> bool:
-        """True if replies come from a cassette."""
+        """True if the replies are read from a cassette, a file of recorded replies."""
         return any(worker.provider == REPLAYING for worker in self.workers)
 
     @property
     def variants(self) -> tuple[WorkerSpec, ...]:
-        """The workers' variants, which are called only by name."""
+        """The variants of all workers, each as a worker of its own."""
         return tuple(worker.variant(name) for worker in self.workers for name in worker.variants)
 
     @property
     def slots(self) -> tuple[WorkerSpec, ...]:
-        """The workers, their variants and those of `roles`: every model a run may call."""
+        """Every model that a run may call: workers, their variants and the models of `roles()`."""
         return (*self.workers, *self.variants, *(slot for _, slot in self.roles()))
 
     @property
     def batched(self) -> list[WorkerSpec]:
-        """Its models that are called in batches."""
+        """The models that are called through their provider's batch API."""
         return [slot for slot in self.slots if slot.config.batch]
 
     @property
     def price_keys(self) -> set[str]:
-        """The keys of price books that calls of this pool may have; a judge has its model id."""
+        """The price book keys that calls of this pool may have; a judge's key is its model id."""
         return {key for slot in self.slots for key in (slot.model, slot.price_ref)}
 
     def roles(self) -> list[tuple[str, WorkerSpec]]:
@@ -283,7 +283,7 @@ class PoolSpec(BaseModel):
         return [*roles, *self.environment.items()]
 
     def worker(self, name: str) -> WorkerSpec:
-        """Return a slot by name, usually a worker; UserError lists the known workers."""
+        """Return a worker, variant or other model by name; UserError lists the known workers."""
         for worker in self.slots:
             if worker.name == name:
                 return worker
@@ -320,7 +320,7 @@ def parse_pool(content: bytes, path: Path) -> PoolSpec:
 
 
 def pool_of(text: str) -> PoolSpec:
-    """Return the pool that podium's own text defines, without a file."""
+    """Return the pool that a TOML text in podium's code defines, without a file."""
     return _validated(parse_toml(text), text.encode())
 
 
@@ -337,7 +337,7 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
 
 
 def _exact(value: object) -> object:
-    """Return a price table with its floats as strings, as a book writes them."""
+    """Return a price table with floats as strings, the format of price books."""
     if isinstance(value, dict):
         table = cast(dict[str, object], value)
         return {name: _exact(field) for name, field in table.items()}
@@ -356,7 +356,7 @@ def _first(error: ValidationError, text: str) -> str:
 
 
 def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
-    """Return a pool whose relative paths start at its folder; names stay names."""
+    """Return a pool with paths relative to `folder` made absolute; names stay unchanged."""
 
     def path(value: str, suffix: str) -> str:
         return str(folder / Path(value).expanduser()) if value.endswith(suffix) else value
@@ -394,12 +394,12 @@ def _line_of(text: str, place: tuple[int | str, ...]) -> int:
 
 
 def with_conductor(spec: PoolSpec, conductor: WorkerSpec | None) -> PoolSpec:
-    """Return a pool with another conductor; None keeps its own."""
+    """Return a pool with another conductor; None keeps the pool's conductor."""
     return spec.model_copy(update={"conductor": conductor}) if conductor else spec
 
 
 def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
-    """Raise UserError if another `role` is given: its calls would be billed as the override."""
+    """Raise UserError if `role` is not the system's own conductor, whose price its calls have."""
     if str(role) != override.model:
         raise UserError(
             f"This system brings its own {CONDUCTOR}, {override.model}: leave out --model-role "
@@ -408,7 +408,7 @@ def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
 
 
 def in_batches(spec: PoolSpec) -> PoolSpec:
-    """Return a pool whose workers are called in batches, with their own batch settings if any."""
+    """Return a pool whose workers use the batch API, with their own batch settings if any."""
 
     def batched(slot: WorkerSpec) -> WorkerSpec:
         config = GenerateConfig(batch=True).merge(slot.config)
@@ -422,10 +422,10 @@ RUNS_CODE = re.compile(
     r"|allow_all_kernels|use_kernels|kernel_config"  # a kernel is a compiled module
     r"|.*plugins?|.*_cls|.*module(_path)?|middleware|.*logits_processors?|.*executor_backend"
 )
-"""Names of such settings in transformers, TRL, vLLM and SGLang, in lower case with underscores."""
+"""Names of settings of transformers, TRL, vLLM and SGLang that run code, normalised to `a_b`."""
 IN_TEXT = re.compile(r"trust.?remote.?code|custom_generate|allow_all_kernels|weights_only", re.I)
-"""Such names in a text that a library reads as JSON or as command options."""
-ATTENTION = "attn_implementation"  # `sdpa`, or OWNER/NAME: a kernel of the hub, which is code
+"""Names of settings that run code, in a text that a library reads as JSON or as options."""
+ATTENTION = "attn_implementation"  # `sdpa`, or OWNER/NAME: code from the hub
 
 Place = tuple[str | int, ...]
 
@@ -451,7 +451,7 @@ def code_settings(settings: object, place: Place = ()) -> Iterator[Place]:
 
 
 def code_refusal(settings: object) -> tuple[Place, str] | None:
-    """Return the first such setting's place and a sentence about it; None if there is none."""
+    """Return the place of the first setting that runs code, and a sentence on it; or None."""
     for place in code_settings(settings):
         name = ".".join(map(str, place))
         return place, f"{name} would run code that comes with a model: leave it out"

@@ -1,7 +1,7 @@
 """The duration of an answer: the longest chain of its calls that waited for each other.
 
 A call counts with the seconds that its worker states (rehearsal), or as measured (live). Waiting
-for a free connection, failed tries and this machine's own work are excluded: they depend on the day
+for a connection, failed attempts and local computation are excluded: they depend on the day
 and the machine, not on the system, and are reported separately.
 """
 
@@ -25,15 +25,15 @@ REHEARSAL, RECORDED = "rehearsal", "recorded"
 
 @dataclass(frozen=True, slots=True)
 class AnswerTimes:
-    """Seconds of one answer; None if a part is unknown, e.g. if replies were read back."""
+    """Seconds of one answer; None if a part is unknown, e.g. if stored replies were used."""
 
     critical_path_s: float | None
     overhead_s: float | None
-    """The solver's time beyond the same measured chain: connections, tries, this machine."""
+    """Solver time beyond the measured chain: waits for connections, failed attempts, local work."""
 
 
 def answer_times(sample: Json, calls: Iterable[CallEvent], label: str) -> AnswerTimes:
-    """Return the times of a sample's answer, by the calls of its newest attempt."""
+    """Return the times of a sample's answer, computed from the calls of its newest attempt."""
     wall = solver_seconds(sample)
     if wall is None:
         return AnswerTimes(None, None)
@@ -52,25 +52,25 @@ def _step_of(call: CallEvent) -> int | None:
 
 
 def step_number(name: str | None) -> int | None:
-    """Return the step (1 for the first) that a call was made for; None for the conductor's."""
+    """Return the step's number, from 1, in the name of a call's step; None for the conductor's."""
     match = STEP.match(name or "")
     return int(match.group(1)) if match else None
 
 
 def _seconds(call: CallEvent, label: str) -> float | None:
-    """Return the seconds that a call counts; None if they were neither stated nor measured."""
+    """Return a call's seconds on the critical path; None if neither stated nor measured."""
     if call.stated_s is not None:
         return call.stated_s
     if label == REHEARSAL and call.model.startswith(EMBEDDED):
-        return 0.0  # a conductor on this machine's processor: `conductor_s` has it
-    # Workers of older rehearsals did not state it, and may have slept; replays come at once.
+        return 0.0  # an embedded conductor: `conductor_s` has its seconds
+    # Workers of older rehearsals stated no seconds, and may have slept; replays come at once.
     if call.cache == "read" or call.model.startswith((f"{REHEARSAL}/", f"{REPLAYING}/")):
         return None
     return None if label == RECORDED else call.working_s
 
 
 Steps = Sequence[int | None]
-"""The step of each call, with calls in the order of their start."""
+"""The step's number of each call, None for the conductor's; calls in the order of their start."""
 Awaited = Sequence[Collection[int]]
 """The steps that each step waited for, all counted from 1."""
 
@@ -95,7 +95,7 @@ def longest_chain(
 
 
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
-    """Return the steps that each step waited for: those it reads and all earlier `waves`."""
+    """Return the steps each step waited for: those it reads, or all earlier concurrent groups."""
     if len({step for step in steps if step is not None}) < 2:
         return []
     plan_reads = _reads(plan)

@@ -1,4 +1,4 @@
-"""Queries in full: their calls step by step, and every text that was sent and came back."""
+"""Queries (one question, one system, one epoch) in full: each step's calls and all texts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -40,25 +40,25 @@ from podium.harness.records import CONDUCTOR, READ_BY
 from podium.harness.workflow import Workflow, workflow_of
 
 Pair = tuple[str, int]
-"""A question and an epoch."""
+"""A question's id and the epoch's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunQueries:
-    """The queries of one system run, joined, without their texts."""
+    """The queries of one system run: their calls, joined from journals and logs, without texts."""
 
     files: RunFiles
     rows: Mapping[Pair, Sequence[Call]]
-    """The calls of every query, sorted."""
+    """The call attempts of each query, sorted by start."""
     answers: Mapping[Pair, AnswerRecord]
     shown: bool
     """False if a log forbids publishing its texts."""
     served: Mapping[Pair, ServedQuery] = field(default_factory=dict[Pair, ServedQuery])
-    """Queries that no log has because a server answered them."""
+    """Queries that a client sent to `podium serve`: these have journals but no log."""
 
 
 def run_queries(files: RunFiles) -> RunQueries:
-    """Read the queries of one system run; UserError for damage."""
+    """Read the queries of one system run; UserError if a file is damaged."""
     with naming_system_run(files):
         return _run_queries(merged(gather(files, answers=True)))
 
@@ -78,7 +78,7 @@ def _run_queries(ledger: Merged) -> RunQueries:
 
 @dataclass(frozen=True, slots=True)
 class StepDetail:
-    """One step of the workflow, or calls outside it."""
+    """The calls of one workflow step, or a group of calls that belong to no step."""
 
     name: str
     rows: tuple[Call, ...]
@@ -90,35 +90,35 @@ class StepDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTexts:
-    """A query's texts, and how its verdict was reached; empty if texts are withheld."""
+    """A query's texts and the rule of its verdict; empty if its suite withholds texts."""
 
     log: str | None = None
     """Name of the file that the verdict was read from."""
     input: str | None = None
-    """As its epoch put the question."""
+    """The question in the wording of this epoch."""
     choices: tuple[str, ...] | None = None
     reply: str | None = None
     """The answer as it was graded, in full."""
     rule: str | None = None
     """The rule that decided the verdict, if its suite records it, e.g. `exact` or `symbolic`."""
     tests: tuple[int, int] | None = None
-    """How many of the verdict's tests passed, of how many."""
+    """Number of tests that the answer passed, and number of all tests; None without tests."""
     calls: Mapping[str, CallText] = field(default_factory=dict[str, CallText])
-    """By event; of served requests, by call."""
+    """Texts by the uuid of the call's Inspect event; for a served request, by the call's id."""
     turns: tuple[Turn, ...] = ()
-    """Of a sample of an Inspect task; none if a suite asks once."""
+    """The conversation, for a sample of an Inspect task; empty for a suite of single questions."""
     refused: tuple[str, ...] = ()
-    """A sentence for each kept text that does not match the journal's digest."""
+    """A sentence for each stored text that does not match the journal's digest."""
 
     def of(self, row: Call) -> CallText | None:
-        """Return the texts of an attempt; one that failed had no reply."""
+        """Return the prompt and the reply of a call attempt; no reply if it failed."""
         texts = self.calls.get(row.event or row.call)
         return replace(texts, reply=None) if texts and row.error and not row.event else texts
 
 
 @dataclass(frozen=True, slots=True)
 class QueryDetail:
-    """One query in full."""
+    """One query: its calls, grouped by workflow step, and its texts."""
 
     files: RunFiles
     row: QueryRow
@@ -132,13 +132,13 @@ class QueryDetail:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Every row, in the order in which it is shown."""
+        """All call attempts, in display order."""
         stepped = (row for step in (*self.conductor, *self.steps) for row in step.rows)
         return (*stepped, *self.graders, *self.discarded)
 
 
 def in_full(run: RunQueries, pairs: Iterable[Pair] | None = None) -> Iterator[QueryDetail]:
-    """Yield the queries of a system run (None: all, sorted), one sample held at a time."""
+    """Yield the queries `pairs` (None: all) with their texts, one sample in memory at a time."""
     with ExitStack() as stack:
         logs = [stack.enter_context(open_log(path)) for path in run.files.logs]
         for pair in run.rows if pairs is None else pairs:
@@ -168,7 +168,7 @@ def _detail(run: RunQueries, pair: Pair, logs: Sequence[RawLog]) -> QueryDetail:
 
 
 def _kept(served: ServedQuery) -> tuple[AnswerRecord, QueryTexts]:
-    """Return the answer of a request and its texts, as far as these were kept."""
+    """Return a served request's answer and those of its texts that were stored."""
     texts, answer = kept_texts(served), served.answer
     record = replace(answer, answer=texts.answer, plan=texts.plan or answer.plan)
     return record, QueryTexts(input=texts.input, calls=texts.calls, refused=tuple(texts.refused))
@@ -195,7 +195,7 @@ def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:
 
 
 def _texts(pair: Pair, events: set[str], logs: Sequence[RawLog], *, public: bool) -> QueryTexts:
-    """Return the texts of a query: the log of its verdict comes first, older ones have the rest."""
+    """Return a query's texts: from the newest log, and calls that it lacks from older logs."""
     facts: dict[str, Any] = {}
     calls: dict[str, CallText] = {}
     for log in logs:
@@ -213,7 +213,7 @@ def _texts(pair: Pair, events: set[str], logs: Sequence[RawLog], *, public: bool
 
 
 def _facts(sample: Json, *, public: bool) -> dict[str, Any]:
-    """Return the facts that decided the verdict and, if texts are public, the question."""
+    """Return the test counts and, if texts are public, the rule, the answer and the question."""
     metadata: Json = score_in(sample).get("metadata") or NOTHING
     counts = [metadata.get(name) for name in ("tests_passed", "tests_total")]
     tests = tuple(counts) if all(isinstance(count, int) for count in counts) else None
@@ -225,7 +225,7 @@ def _facts(sample: Json, *, public: bool) -> dict[str, Any]:
 
 def _asked(sample: Json) -> dict[str, Any]:
     metadata: Json = sample.get("metadata") or NOTHING
-    # A later epoch has another wording and order of choices.
+    # Later epochs reword the question and reorder its choices.
     question: Json = metadata.get("asked") or metadata.get("question") or NOTHING
     text, choices = question.get("text", sample.get("input")), question.get("choices")
     turns = [{"content": text}] if isinstance(text, str) else cast(Sequence[Json], text or ())
@@ -236,7 +236,7 @@ def _asked(sample: Json) -> dict[str, Any]:
 
 
 RULES = (READ_BY, "rule", "look")
-"""Keys under which graders record the rule that read a reply and how its value was compared."""
+"""Score metadata keys: the rule that extracted the answer, the rules that compared its value."""
 
 
 def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:
@@ -247,7 +247,7 @@ def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:
 
 
 def _text(message: Json, sample: Json) -> str:
-    """Return a message in full: blocks that are no text (reasoning, calls of tools) come first."""
+    """Return a whole message as text: first its non-text blocks (reasoning, tool calls)."""
     text, blocks = message_parts(message, partial(attached, sample=sample))
     return "\n\n".join([*(f"[{kind}] {_said(values)}" for kind, *values in blocks), text])
 
@@ -264,13 +264,13 @@ FIGURES = (
     *("n_unknown", "gpu_s", "usd_gpu", "elapsed_s", "latency_s"),
     *("critical_path_s", "started"),
 )
-"""Columns of a row that are figures, or are not others' texts."""
+"""Columns of `QueryRow` that hold no text of a suite or a provider: never withheld."""
 FREE_TEXTS = ("raw_usage",)
-"""Columns of a call that a provider fills freely: omitted for suites whose texts are withheld."""
+"""Columns of a call with free-form provider data: null for suites whose texts are withheld."""
 
 
 def as_json(detail: QueryDetail, folder: Path) -> Json:
-    """Return a query as plain JSON values, key by key: withheld texts are null."""
+    """Return a query as plain JSON values; withheld texts are null."""
     row, texts, public = detail.row, detail.texts, detail.shown
     places = {id(call): index for index, call in enumerate(detail.calls)}
 
@@ -308,20 +308,20 @@ def as_json(detail: QueryDetail, folder: Path) -> Json:
 
 
 def _turns(detail: QueryDetail) -> Json:
-    """Return the keys that only a query with several turns has."""
+    """Return the extra JSON keys of a query with several turns, else none."""
     turns = detail.texts.turns
     return {"turns": turns_json(turns, detail.calls, public=detail.shown)} if turns else {}
 
 
 def _served(detail: QueryDetail) -> Json:
-    """Return the keys that only a served request has."""
+    """Return the extra JSON keys of a served request, else none."""
     if detail.served is None:
         return {}
     return {"served": detail.served.facts, "refused_texts": list(detail.texts.refused)}
 
 
 def trace_json(query: ServedQuery, log_dir: Path) -> Json:
-    """Return one served request as `podium audit LOG_DIR --query ID --json` has it."""
+    """Return one served request as `podium audit LOG_DIR --query ID --json` prints it."""
     pair, files = (query.trace, 1), RunFiles("", query.system, (), (query.journal.path,))
     (detail,) = in_full(
         RunQueries(files, {pair: query.rows}, {pair: query.answer}, True, {pair: query})
@@ -330,7 +330,7 @@ def trace_json(query: ServedQuery, log_dir: Path) -> Json:
 
 
 def _shape(plan: str) -> str | None:
-    """Return a plan's structure without its texts; None if it is malformed."""
+    """Return a plan's structure without its texts; None if the plan is malformed."""
     return without_texts(plan) if workflow_of(plan) else None
 
 
@@ -362,7 +362,7 @@ def queries_json(queries: Sequence[QueryDetail], folder: Path) -> bytes:
 
 
 Known = dict[str, set[tuple[str, str]]]
-"""Question -> the suites and systems that have it."""
+"""Question id -> the (suite, system) pairs whose logs or journals contain it."""
 WHO = 3
 
 
@@ -376,12 +376,12 @@ class QuestionFilter:
     epoch: int | None = None
 
     def fits(self, suite: str, question: str) -> bool:
-        """Return whether a question matches."""
+        """Return whether `question`, of this suite, is the one that the filter names."""
         return self.question in (question, f"{suite}/{question}")
 
 
 def details(folder: Path, search: QuestionFilter) -> list[QueryDetail]:
-    """Return the queries that match, sorted; UserError with near matches if there is none."""
+    """Return the queries that match, sorted; UserError with similar ids if none matches."""
     index: Known = {}
     hits: list[QueryDetail] = []
     for files in system_runs_below(folder):
@@ -417,7 +417,7 @@ def _of_system_run(files: RunFiles, search: QuestionFilter, index: Known) -> Ite
 
 
 def _of_server(files: RunFiles, search: QuestionFilter) -> Iterator[QueryDetail]:
-    """Yield the request that matches, reading its lines only."""
+    """Yield the served request that matches; only its lines of the journal are parsed."""
     trace = gather_trace(files, search.question.rpartition("/")[2])
     for hit in in_full(_run_queries(merged(trace))) if trace and search.epoch in (None, 1) else ():
         if search.system in (None, hit.row.system):

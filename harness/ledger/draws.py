@@ -1,7 +1,7 @@
-"""One draw of a worker's reply: its request, its buyer, its storage.
+"""The k-th reply (draw) of a worker to one request: who paid for it, and where it is stored.
 
-The k-th draw of a worker on one request is the same reply for every system of a run that shares
-draws: the first system that asks buys it, the others read it back, with the seconds that it took.
+In a run that shares draws, each draw is the same reply for every system: the first system that
+requests it pays, and the others get the stored reply with the seconds that it took.
 """
 
 import json
@@ -18,7 +18,7 @@ from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
 
 USAGES = ("usage", "usageMetadata", "usage_metadata")
-"""Fields of a provider's response with its counts: only these are stored beside the output."""
+"""Fields with token counts in a provider's response: only these are stored with the output."""
 UNSAID = {"id", "metadata", "source", "model"}
 """Fields of a message that are not sent to a provider."""
 
@@ -27,30 +27,30 @@ UNSAID = {"id", "metadata", "source", "model"}
 class BoughtReply:
     """A reply that was paid for, and the call that paid."""
 
-    event: ModelEvent  # in no transcript yet
+    event: ModelEvent  # not yet added to Inspect's transcript
     shared_from: str | None
-    """Id of the call of another system; None if an earlier attempt at the same sample paid."""
+    """Id of another system's call that paid; None if an earlier attempt at this sample paid."""
     took_s: float | None
-    """Its seconds when it was bought; None if they are unknown."""
+    """Seconds that the original call took; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyDraw:
-    """One draw of the reply to a request: the k-th time that a sample makes it."""
+    """The reply to a request that a sample makes for the k-th time."""
 
     replies: PaidReplies
     key: bytes
     sample: str
-    """The sample that the reply is stored for; empty: for all systems, to the end of the run."""
+    """Name of the sample that the reply is stored for; empty: all systems, until the run ends."""
     buyer: str
-    """The run and the task that make the request."""
+    """Names of the run and the task that make the request."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Lock a shared draw, so that one system at a time requests it."""
         return nullcontext() if self.sample else self.replies.turn(self.key)
 
     def bought(self, request: Request, waited_s: float = 0.0) -> BoughtReply | None:
-        """Return the reply if it was paid for, `waited_s` seconds after the request."""
+        """Return the stored reply, or None; `waited_s`: seconds that the request waited for it."""
         stored = self.replies.known(self.key)
         if stored is None:
             return None
@@ -58,7 +58,7 @@ class ReplyDraw:
         buyer, call, took_s = bought or (self.buyer, None, None)
         if buyer == self.buyer:
             return BoughtReply(self._event(request, output, usage), None, took_s)
-        # Stated like a rehearsal worker's seconds, so that the critical path counts it.
+        # Stored like a rehearsal worker's stated seconds, so that the critical path counts them.
         if took_s is not None:
             output["metadata"] = {**(output.get("metadata") or {}), STATED: took_s}
         event = self._event(request, output, usage)
@@ -100,16 +100,16 @@ class ReplyDraw:
 
     @property
     def batch(self) -> tuple[str, str] | None:
-        """Its request's batch, and the request's id there; None if it is in none."""
+        """Id of the provider's batch with the request, and the request's id in it; or None."""
         stored = self.replies.known(self._batch_key)
         return None if stored is None else tuple(json.loads(stored))
 
     def keep_batch(self, batch: str, custom_id: str) -> None:
-        """Store its request's batch; OSError if that cannot be written."""
+        """Store the ids of the request's batch; OSError if they cannot be written."""
         self.replies.keep(self._batch_key, json.dumps([batch, custom_id]), self.sample)
 
     def forget_batch(self) -> None:
-        """Let its request be submitted again."""
+        """Delete the stored batch ids, so that the request is submitted again."""
         self.replies.drop(self._batch_key)
 
     @property
@@ -137,7 +137,7 @@ def what_is_asked(request: Request) -> tuple[object, ...]:
 
 
 def _settings(config: GenerateConfig) -> dict[str, Any]:
-    # The draw is the same in a batch or not: else a paid one would be bought again.
+    # Without `batch`: else a reply paid for in a batch would be bought again outside it.
     written = config.model_dump(exclude_none=True, exclude={"batch"})
     return written if config.model_fields_set else {}
 

@@ -1,4 +1,4 @@
-"""What Inspect reports of a call while it is made: hooks, outcomes and digests of its texts."""
+"""Inspect's hooks for model calls, the outcomes of these calls, and digests of their texts."""
 
 import hashlib
 import re
@@ -39,11 +39,11 @@ from podium.harness.usage import raw_usage, usage_of_reply
 
 
 class Unwritten(BaseException):
-    """A call's journal cannot be written. No `Exception`: Inspect would go on with the call."""
+    """A call's journal cannot be written. Inspect would ignore an `Exception` and send the call."""
 
 
 class NotAllowed(BaseException):
-    """An attempt may not be paid for; `__cause__` says why. No `Exception` for the same reason."""
+    """The spending limit forbids an HTTP attempt. Inspect would ignore an `Exception`."""
 
 
 FIELDS = (
@@ -59,7 +59,7 @@ FIELDS = (
 
 @dataclass(slots=True)
 class _HookTotals:
-    """Sums by model of the tasks that have an open journal."""
+    """Call and token counts by task and model, of the tasks that have an open journal."""
 
     tasks: dict[str, dict[str, Counter[str]]] = field(
         default_factory=dict[str, dict[str, Counter[str]]]
@@ -79,7 +79,7 @@ class _HookTotals:
                 models[data.model_name].update({"calls": 1, **counts})
 
     def end(self, task: str) -> Iterator[dict[str, Any]]:
-        """Stop counting a task; yield one record per model, by name."""
+        """Stop counting a task; yield its counts, one record per model, sorted by name."""
         with self._lock:
             models = self.tasks.pop(task, {})
         for model, sums in sorted(models.items()):
@@ -87,7 +87,7 @@ class _HookTotals:
 
 
 class _Attempts(Protocol):
-    """The notices of attempts that `CallInFlight` (recorder.py) receives."""
+    """The methods of `CallInFlight` (recorder.py) that the hooks call at each HTTP attempt."""
 
     async def goes_out(self) -> None: ...
 
@@ -99,7 +99,7 @@ def _in_flight() -> _Attempts | None:
 
 
 class _LedgerHooks(Hooks):
-    """Pays and counts; enabled while a journal is open, and for a call that is recorded or paid."""
+    """Reserves money for attempts and counts tokens, while a journal or a podium call is open."""
 
     def enabled(self) -> bool:
         return bool(COUNTED.tasks or PLAYED) or current().in_flight is not None
@@ -126,20 +126,20 @@ class _LedgerHooks(Hooks):
 
 
 PLAYED: set[str] = set()
-"""Foreign tasks that systems play: none of their calls may bypass the ledger."""
+"""Other authors' Inspect tasks, solved by podium's systems: no call may bypass the ledger."""
 UNPAID = (SYSTEMS, "mockllm/", "none/")
-"""Prefixes of models that cost nothing themselves."""
+"""Prefixes of models without a cost of their own: systems (their workers cost) and mocks."""
 FOREIGN = (
     "This task calls {} itself, so the ledger would not hold those calls. Add the model to the "
     "pool file, in a table of its role, e.g. [roles.grader]"
 )
 
 COUNTED = _HookTotals()
-"""Of this process, as Inspect has one instance of each hooks class per process."""
+"""The counts of this process, as Inspect has one instance of each hooks class per process."""
 
 
 def refuse_calls_past_ledger(task: str) -> None:
-    """Refuse calls of a task, by its name, to models whose calls are not recorded."""
+    """Refuse, from now on, calls of the named task that podium would not record."""
     listen()
     PLAYED.add(task)
 
@@ -154,18 +154,18 @@ def listen() -> None:
 
 Told = Callable[[str], str]
 SHAPE = ("depth", "steps", "stopped", "plan")
-"""What every log records of how an answer was made."""
+"""Fields that every log has of an answer's workflow."""
 MERGED = "combined_from"
 """Key that Inspect sets if it merged several turns into one, as some providers require."""
 
 
 def sent_digest(messages: Iterable[object]) -> str:
-    """Return the digest of a request; equals `request_digest` if it has only roles and texts."""
+    """Return the digest of sent messages; equals `request_digest` if they have only texts."""
     return _of_turns(_turn(message, str) for message in messages)
 
 
 def reply_digest(output: object, resolve: Told = str) -> str:
-    """Return the digest of a whole reply: its text, its reasoning and its calls of tools."""
+    """Return the digest of a whole reply: its text, its reasoning and its tool calls."""
     text = storable(resolve(str(_part(output, "completion") or "")))
     choices = cast(Sequence[object], _part(output, "choices") or ())
     messages = [message_parts(_part(choice, "message"), resolve) for choice in choices]
@@ -191,13 +191,13 @@ def _scalar(fact: object) -> object:
 
 @dataclass(slots=True)
 class CallTexts:
-    """The digests of what was sent and received, by a log."""
+    """The digests of a call's request and reply, computed from a log."""
 
     sent: str
     merged: bool
-    """Whether Inspect merged several turns into one, so that no earlier digest can be equal."""
+    """Whether Inspect merged several messages into one: a digest from before then differs."""
     said: str | None
-    """Of the completion alone, as older journals have it; None if no reply came."""
+    """Digest of the completion alone, all that older journals have; None if no reply came."""
     reply: str | None
 
 
@@ -216,10 +216,10 @@ Turn = TypeVar("Turn")
 
 
 def calls_in(sample: Json, make: Callable[[Json], Turn]) -> Iterator[tuple[Json, list[Turn]]]:
-    """Yield each model event of a sample, with `make` of each message that was sent."""
+    """Yield each model event of a sample with its sent messages, each converted by `make`."""
     pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
     shared = [*map(make, pool)]
-    size = len(shared)  # a log's references may lie outside of it
+    size = len(shared)  # a damaged log may refer to messages beyond the pool
     failed = (attempt.get("events") or () for attempt in sample.get("error_retries") or ())
     events: Iterable[Json] = chain(sample.get("events") or (), *failed)
     for event in events:
@@ -238,9 +238,9 @@ class SampleDigests:
     answer: str
     shape: str
     graded: str
-    """Of the graded facts: question, target and extracted answer."""
+    """Digest of question, target and extracted answer."""
     elsewhere: tuple[str, ...]
-    """Places where the sample shows another answer than its own."""
+    """The places of the sample (output, last message) that show a text other than its answer."""
 
     def __init__(self, sample: Json) -> None:
         """Read one sample of a raw log."""
@@ -253,9 +253,9 @@ class SampleDigests:
         answer = resolve(answer_in(sample))
         self.answer = text_digest(answer)
         replies = {call.said for call in self.calls.values()}
-        # The completion is a reply if Inspect chose one.
+        # If Inspect set the completion to some call's reply, compare with that reply.
         reply = completion if text_digest(completion) in replies else answer
-        # In a task with turns, the last message may be a user's.
+        # In a task with several turns, the last message need not be the answer.
         ours = TURN_COUNT not in shape_in(sample)
         self.elsewhere = tuple(_elsewhere(sample, reply, resolve)) if ours else ()
         self.shape = facts_digest(*map(shape_in(sample).get, SHAPE))
@@ -288,7 +288,7 @@ def _turn(message: object, resolve: Told) -> str:
 
 
 def message_parts(message: object, resolve: Told) -> tuple[str, list[list[Any]]]:
-    """Return a message's text as `ChatMessage.text` has it, and its blocks that are no text."""
+    """Return a message's text, equal to `ChatMessage.text`, and its non-text blocks."""
     content, tool_calls = _part(message, "content"), _part(message, "tool_calls")
     if isinstance(content, str) and not tool_calls:  # nearly all messages
         return storable(resolve(content)), []
@@ -305,7 +305,7 @@ def message_parts(message: object, resolve: Told) -> tuple[str, list[list[Any]]]
 
 
 READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
-"""Fields read of blocks that are no text; of others only the kind, as logs may omit pictures."""
+"""Fields read from non-text blocks; from other kinds only the kind, as logs may omit images."""
 
 
 def _other(block: object, resolve: Told) -> list[Any]:
@@ -315,7 +315,7 @@ def _other(block: object, resolve: Told) -> list[Any]:
 
 
 DEEPEST_ARGUMENTS = 100
-"""Levels of a tool's arguments that are read: no model nests deeper, but a forger might."""
+"""Maximum nesting of a tool's arguments that is read: only a forged log nests deeper."""
 
 
 def _sorted_arguments(value: object, resolve: Told, level: int = 0) -> Any:
@@ -344,16 +344,16 @@ def _part(holder: object, name: str) -> object:
 
 
 WRAPPERS = frozenset({"RetryError", "ModelGenerateError", "WorkerError"})
-"""Exceptions that only carry another one: the kind of failure is the other's."""
+"""Exceptions that wrap another one: the wrapped exception gives the kind of failure."""
 
 NO_CHOICES = "NoChoices"
 
 DEEPEST_USAGE = 4
-"""Levels of a provider's raw usage that are kept; providers use two."""
+"""Maximum nesting of a provider's raw usage that is kept; providers use two levels."""
 PROSE = object()
-"""Marks a value that may be prose and is left out."""
+"""Marks a value of raw usage that may be prose, and is therefore omitted."""
 _BIGGEST = 2**53
-"""Larger numbers are kept as texts: JSON parsers do not agree on them."""
+"""Of larger integers only the bit length is kept: JSON parsers do not agree on their value."""
 
 _SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
 """A name in a provider's usage, e.g. `default`; anything longer may be prose."""
@@ -375,7 +375,7 @@ def last_event(span: str | None) -> ModelEvent | None:
 @contextmanager
 def own_transcript() -> Generator[None]:
     """Record calls made within in a separate transcript, which is then discarded."""
-    # Outside an eval all calls share one that keeps all texts: training would not fit into memory.
+    # Outside an eval all calls share one transcript with all texts: too large for training.
     token = _transcript.set(Transcript())
     try:
         yield
@@ -384,7 +384,7 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Rewrite what a provider sent and no file can hold; the caller has rewritten `output`."""
+    """Replace an event's characters that no file can hold; the caller did so in `output`."""
     # In place: the log gets the event from Inspect.
     if event is None:
         return
@@ -398,7 +398,7 @@ def outcome_of(
     output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
 ) -> CallOutcome:
     """Return the outcome of a call that gave a reply."""
-    if output is None:  # the caller has no reply, e.g. with a judge
+    if output is None:  # some callers, e.g. the judge, set no reply
         output = event.output if event else None
     response = event.call.response if event and event.call else None
     reply = output if output and not output.empty else None
@@ -427,10 +427,10 @@ def failed(
     latency_s: float,
     broken: ModelOutput | None = None,
 ) -> CallOutcome:
-    """Return the outcome of a call without a reply: its kind, and whether it was ever sent."""
+    """Return a failed call's outcome: the kind of failure, and `refused` if it was not sent."""
     # A call that was cancelled, or passed one of Inspect's limits, after its reply came keeps the
-    # reply's usage, and so does a `broken` one. Inspect keeps no body of a reply that it could not
-    # parse: its usage is lost. A call without an event was refused by us or cancelled in the queue.
+    # reply's usage, and so does a partial reply (`broken`). If Inspect cannot parse a reply, its
+    # usage is lost. A call without an event was refused by podium or cancelled in the queue.
     kind, status = kind_and_status(error)
     if event and (broken or not (event.error or event.pending)):
         outcome = outcome_of(broken or event.output, event, latency_s, refused=False)
@@ -497,5 +497,5 @@ def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) ->
 
 
 def short_name(value: object) -> str | None:
-    """Return a name or id that a provider gave; None for what may be prose."""
+    """Return a provider's name or id; None if the value may be prose."""
     return value if isinstance(value, str) and _SHORT_NAME.fullmatch(value) else None

@@ -1,8 +1,8 @@
-"""Which line of a journal and which event of a log are one call, and the rows they make.
+"""Joins the lines of journals with the events of logs: one row per HTTP attempt of each call.
 
 A call is joined to its ModelEvents by the event's uuid, else by Inspect's span, which has one event
 per HTTP attempt. If the two differ, the row has the journal's values. Calls that only a journal has
-were lost by the log; calls that only a log has are older than journals, or escaped them.
+were lost by the log; calls that only a log has are older than journals, or bypassed them.
 """
 
 from collections import defaultdict
@@ -52,22 +52,22 @@ from podium.harness.suite import failure_kind
 from podium.harness.usage import Raw, stated_usd, usd_amount
 
 REPLAYS = ("recorded", "rehearsal")
-"""Labels that are also the source of their calls' usage."""
+"""Labels that calls also have as `usage_source`; the source of other calls is `provider`."""
 Sampled = tuple[str, int, str]
 """A question, an epoch and the uuid of the sample."""
 Columns = dict[str, Any]
-"""Some columns of `Call`."""
+"""Some columns of a `Call` row, by name."""
 ENDED: Columns = {
     "from_store": False,
     "cache": "none",
     **dict.fromkeys(("event", "served_model", "request_id", "http_status", "error", "stop")),
     **dict.fromkeys(("latency_s", "output_sha256", "shared_from")),
 }
-"""The outcome of an attempt of which nothing is known."""
+"""Default values of an attempt's outcome, for columns that no record has."""
 
 
 def write(base: Columns, price: Price | None, outcome: Columns) -> Call:
-    """Return the row of an attempt: the columns that its call's attempts share, and its outcome."""
+    """Return the row of an attempt from `base` (shared by its call's attempts) and its outcome."""
     usage, raw = outcome.get("usage"), outcome.get("raw_usage")
     sizes = base["service"], base["prompt_bytes"], base["max_tokens"], outcome.get("stop")
     cache = outcome.get("cache", "none")
@@ -116,7 +116,7 @@ def _of_log(event: CallEvent | None) -> Columns:
 
 
 CLIENT_RETRY = "ClientRetry"
-"""The kind of failure of a try that the provider's client retried by itself."""
+"""The `error` of an HTTP attempt that the provider's client library retried by itself."""
 
 
 def _tries_within(event: CallEvent) -> int:
@@ -124,9 +124,9 @@ def _tries_within(event: CallEvent) -> int:
 
 
 def within(event: CallEvent | None) -> Iterator[Columns]:
-    """Yield the outcomes of the HTTP tries inside one event, except its last."""
-    # Inspect counts them, and has the status of those that were answered. One that was answered
-    # with 200 broke off later; whether it was billed is unknown.
+    """Yield the outcomes of the HTTP attempts inside one event, except the last attempt."""
+    # Inspect counts these attempts, and has the status of those with a response. An attempt with
+    # status 200 broke off later; whether it was billed is unknown.
     if event is None:
         return
     answered = [*event.request_ids]
@@ -146,7 +146,7 @@ def within(event: CallEvent | None) -> Iterator[Columns]:
 
 
 def ended(outcome: Json | None, event: CallEvent | None, default_error: str = IN_FLIGHT) -> Columns:
-    """Return the outcome of a journal's call; if no record has its end, with `default_error`."""
+    """Return a journal call's outcome; its error is `default_error` if no record has its end."""
     uuid = {"event": event.id} if event else {}
     if outcome is None:
         if event is None or event.pending:
@@ -218,28 +218,28 @@ class LoggedEvent:
     sample: SampleRecord
     log: LogRecord
     final: bool
-    """True for the attempt that its log keeps, False for the remains of an earlier one."""
+    """True if the event is of the sample's last attempt, False if of an attempt that failed."""
 
 
 @dataclass
 class Merged(Gathered):
-    """A system run's files with its rows and the events that these were made from."""
+    """A system run's files, the rows made from them, and the logs' events."""
 
     rows: list[Call] = field(default_factory=list[Call])
-    """In the ledger's order."""
+    """Sorted by question, epoch, start, call and attempt."""
     seen: dict[str, LoggedEvent] = field(default_factory=dict[str, LoggedEvent])
-    """Events by uuid."""
+    """The logs' events by uuid."""
     events_of: dict[str, list[LoggedEvent]] = field(default_factory=dict[str, list[LoggedEvent]])
     escaped: list[str] = field(default_factory=list[str])
     copies: list[str] = field(default_factory=list[str])
-    """UUIDs that one sample lists twice."""
+    """UUIDs of events that one sample lists twice."""
     books: dict[str, Book] = field(default_factory=dict[str, Book])
 
 
 def merged(gathered: Gathered, books: Mapping[str, Book] | None = None) -> Merged:
-    """Join the files of a system run; `books`: their price books by digest, if already known."""
+    """Join a system run's files; `books`: price books by digest, None to read them from files."""
     samples = [sample for log in gathered.logs for sample in log.samples if sample.newest]
-    # All calls of samples that were graded at the first attempt count.
+    # If a sample was graded at its first attempt, all its calls count in the totals.
     complete = {sample.uuid for sample in samples if sample.graded and not sample.retried}
     ledger = Merged(**vars(gathered), books=dict(books or _books(gathered)))
     _list_events(ledger)
@@ -271,7 +271,7 @@ def _books(gathered: Gathered) -> dict[str, Book]:
 
 
 def _add_book(books: dict[str, Book], prices: Mapping[str, Any]) -> None:
-    """Store an embedded book, or add its entries to the one that is stored."""
+    """Store an embedded price book, or add its entries to the stored book with its digest."""
     current = books.get(str(prices.get("sha256")))
     # A run that an older version began embeds no built-in prices in its first logs.
     if current is None or (prices.get("built_in") and not current.built_in):
@@ -315,8 +315,8 @@ def _claims(ledger: Merged) -> set[str]:
 
 
 def _tried(entry: LoggedEvent, uuid: str | None) -> tuple[bool, bool, str, str]:
-    """Return the key that sorts the events of a call by their tries."""
-    # Times alone do not suffice: Inspect dates the try that succeeded back to the call's start.
+    """Return the key that sorts the events of a call by HTTP attempt."""
+    # Times alone do not suffice: Inspect gives the successful attempt the call's start time.
     event = entry.event
     return event.id == uuid, event.error is None, event.started, event.id
 
@@ -325,11 +325,11 @@ def _of_call(ledger: Merged, call: str, record: CallRecord, complete: Set[str]) 
     entries = ledger.events_of[call]
     base = _base(record)
     base["log"] = entries[-1].log.name if entries else None
-    counts = base["sample"] in complete or base["scope"] == "serving"  # which has no logs
+    counts = base["sample"] in complete or base["scope"] == "serving"  # serving writes no logs
     base["counted"] = _counts(entries[-1]) if entries else counts
     book = ledger.books.get(str(record.journal.head.get("book_sha256", "")))
     price = book.price(base["price_ref"]) if book else None
-    # If a process closed its journal, it was not killed: the end of its call was not written.
+    # A process that closed its journal was not killed: it failed to write the call's outcome.
     default_error = UNWRITTEN if record.journal.closed else IN_FLIGHT
     events = [entry.event for entry in entries]
     yield from _numbered(base, price, _attempts(record, events, default_error))
@@ -350,13 +350,13 @@ def _attempts(record: CallRecord, events: Sequence[CallEvent], error: str) -> It
     for retry, event in zip_longest(record.retries, earlier):
         yield from within(event)
         yield _after_retry(retry, event)
-    if not record.waited:  # else the next attempt never went out
+    if not record.waited:  # if it ended during a wait, no further attempt was sent
         for outcome in (*within(last_event), ended(record.outcome, last_event, error)):
             yield {**outcome, **_since_retry(outcome, record)}
 
 
 def _since_retry(outcome: Columns, record: CallRecord) -> Columns:
-    """Return an attempt's start and latency, since journals time whole calls."""
+    """Return start and latency of a call's last attempt: journals time only the whole call."""
     if not record.retries:
         return {}
     after_s, took = record.last.get("after_s"), outcome.get("latency_s")
@@ -367,7 +367,7 @@ def _since_retry(outcome: Columns, record: CallRecord) -> Columns:
     if took is not None and record.outcome is not None:
         try:
             took = seconds_between(start, str(record.outcome.get("at", "")))
-        except ValueError:  # no times; the audit lists lines that were changed
+        except ValueError:  # an edited line; the audit lists it
             took = None
     return {"started": start, "latency_s": took}
 
@@ -394,7 +394,7 @@ def _base(record: CallRecord) -> Columns:
 
 
 def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Call]]]:
-    """Yield the calls of one journal, each with its attempts at a book, without any log."""
+    """Yield the calls of one journal with their attempts, priced at `book`, without any log."""
     for record in calls_of(path):
         base = _base(record)
         price = book.price(base["price_ref"])
@@ -404,7 +404,7 @@ def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Cal
 def logged_call(
     log: LogRecord, book: Book | None, event: CallEvent, sample: Sampled, *, counted: bool
 ) -> tuple[Columns, Price | None]:
-    """Return the columns that a log alone gives for a call, and its price at a book."""
+    """Return a call's columns, as far as its log alone has them, and its price in `book`."""
     facts = log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model

@@ -1,26 +1,26 @@
 """The journal: lines that are written before and after every call, so that kill -9 loses no call.
 
-One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, appended and handed
-to the system before the call goes out. A call with an `intent` and no `outcome` was in flight when
-its process died: whether it was billed is unknown. Lines:
+One file per process and task below `LOG_DIR/ledger/`, one JSON object per line, written to the file
+before the call is sent. A call with an `intent` and no `outcome` was in flight when its process
+died: whether it was billed is unknown. The kinds of lines:
 
-    head     the writer: schema, task, suite, system, label, book, process; for a shard, its lease
+    head     the writer: schema, task, suite, system, label, book, process; lease of a shard
     book     the price book in full, if no log embeds it: for served requests
     request  a server has taken a request: the requested model, the dialect, the client's key
     intent   a call is about to be dispatched
-    retry    an HTTP attempt of it has failed; another follows after a wait
-    again    that other attempt is about to be dispatched: without it, none followed
+    retry    an HTTP attempt of the call has failed; another one is planned after a wait
+    again    that next attempt is about to be dispatched: without this line, none was sent
     outcome  the call has ended: usage, or the error
     answer   the digest of a sample's answer, and the plan behind it; for a request also its HTTP
              status, the reason of a refusal, its plan without texts, and how long it took: a
              request without such a line was in flight when its process died
-    grade    the verdict on it
-    totals   the counts of Inspect's hooks, per model: an independent sum
-    torn     the line before it is incomplete, as the machine went down while writing it
-    closed   the process has ended in good order: no line after this one is missing
+    grade    the verdict on that answer
+    totals   calls and tokens per model as Inspect's hooks counted them, for comparison
+    torn     the line before it is incomplete, as its process or machine stopped while writing it
+    closed   the process has ended normally: no line after this one is missing
 
-Each line has the digest of the one before it. That reveals edits, insertions, deletions and
-reorderings; only a manifest reveals that the end was cut off, or that all of it was rewritten.
+Each line contains the digest of the previous line. This reveals edits, insertions, deletions and
+reorderings; only a manifest reveals missing last lines, or a file that was rewritten completely.
 """
 
 import errno
@@ -47,15 +47,15 @@ from podium.harness.records import Usage
 
 SCHEMA = "podium-journal-2"
 OLDER = "podium-journal-1"
-"""Has no `again` lines: every `retry` counts as followed by another attempt."""
+"""Earlier schema without `again` lines: every `retry` counts as followed by another attempt."""
 FOLDER = "ledger"
 """The folder of a run's journals, below its log directory."""
 SERVING = "serve_"
-"""Prefix of the folders of systems that were served."""
+"""Prefix of the names of journal folders that `podium serve` writes."""
 SERVED = f"**/{FOLDER}/{SERVING}*/*.jsonl"
-"""The pattern of a server's journals, below any directory."""
+"""Glob pattern of a server's journals, below any directory."""
 BEGINNING = "0" * 64
-"""The digest that the first line of a file has as the previous one."""
+"""The value of `prev` in the first line of a journal, which has no previous line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class SampleRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """The outcome of a call."""
+    """How a call ended: the fields of its `outcome` line."""
 
     event: str | None
     usage: Usage | None
@@ -96,48 +96,48 @@ class CallOutcome:
     """Kind of failure; never a provider's message, which may quote a question."""
     http_status: int | None = None
     refused: bool = False
-    """True if nothing was generated or billed: the provider refused the request, or one of our
-    limits ended it before it was sent (then there is an error and no event)."""
+    """True if nothing was generated or billed: the provider refused the request, or one of podium's
+    limits ended the call before it was sent (then there is an error and no event)."""
     from_store: bool = False
     shared_from: str | None = None
     """Id of the call that bought the reply for another system of the run."""
     latency_s: float | None = None
     output_sha256: str | None = None
-    """Digest of the completion alone: older journals have no other of a reply."""
+    """Digest of the completion alone, the only digest of a reply in older journals."""
     sent_sha256: str | None = None
-    """Digest of the request as the log has it: an adapter may have merged turns, or added one."""
+    """Digest of the logged request: Inspect may have merged messages, or added one."""
     reply_sha256: str | None = None
-    """Digest of the whole reply: its text, its reasoning and its calls of tools."""
+    """Digest of the whole reply: its text, its reasoning and its tool calls."""
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
-    """Dollars at the run's book, in plain notation, for the audit to recompute; None if unknown."""
+    """Cost in dollars at the run's price book, which the audit recomputes; None if unknown."""
     usd_provider: str | None = None
     """The cost that the provider states; None if it states none."""
 
     @property
     def unbelieved(self) -> bool:
-        """Whether a reply came with impossible counts of tokens."""
+        """Whether the call got a reply whose token counts are impossible."""
         return self.usage is None and self.error is None and self.raw_usage is not None
 
 
 CAME = ("usage", "raw_usage", "usd_provider", "served_model", "stop", "output_sha256")
-"""Fields that a `retry` line has of a reply that broke off; lines of other failures lack them."""
+"""Fields of a `retry` line if a partial reply came before the failure; else it lacks them."""
 
 
 @dataclass(slots=True)
 class Journal:
-    """An open file; safe to write from several threads. Made by `open_journal`."""
+    """An open journal file, which several threads may write to. Made by `open_journal`."""
 
     path: Path
     _handle: int
     _last: str = BEGINNING
     _whole: int = 0
     _torn: bool = False
-    """Whether part of a line follows the `_whole` bytes."""
+    """Whether the file has an incomplete line after its first `_whole` bytes."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def intent(self, fields: Mapping[str, Any]) -> str:
-        """Record a call before it is dispatched; return the id that its other lines have."""
+        """Record a call before it is dispatched; return its id, for the call's other lines."""
         call = secrets.token_hex(8)
         self.write("intent", {"call": call, **fields})
         return call
@@ -160,17 +160,17 @@ class Journal:
 
     def again(self, call: str, after_s: float | None = None) -> None:
         """Record that the attempt after a failed one is about to be dispatched."""
-        # `after_s`: seconds after the first attempt, by a steady clock.
+        # `after_s`: seconds since the first attempt, by a monotonic clock.
         self.write("again", {"call": call, "after_s": after_s})
 
     def outcome(self, call: str, outcome: CallOutcome) -> None:
         """Record the outcome of a call."""
-        # `asdict` would copy the provider's raw usage.
+        # `asdict` would make a deep copy of the provider's raw usage.
         usage = outcome.usage and _values(outcome.usage)
         self.write("outcome", {"call": call, **_values(outcome), "usage": usage})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line in one system call, so that kill -9 leaves whole lines; OSError else."""
+        """Append a line in one system call, so that kill -9 leaves no part; OSError on failure."""
         with self._lock:
             line, digest = _linked({"kind": kind, "at": _now(), **fields}, self._last)
             try:
@@ -198,12 +198,12 @@ class Journal:
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Close the file; nothing is written after."""
+        """Close the file; nothing can be written afterwards."""
         os.close(self._handle)
 
 
 def open_journal(log_dir: Path, head: Head) -> Journal:
-    """Begin a new journal of this process below a log directory; an older one is never touched."""
+    """Create a journal of this process below a log directory; others stay unchanged."""
     folder = folder_of(log_dir, head.task or head.system)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(3)}.jsonl"
@@ -211,7 +211,7 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
     journal = Journal(path, handle)
     with suppress(OSError):  # not every file system has locks
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that no process mends it meanwhile
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that `mend` skips it
     try:
         lease = current().generation
         shard = {} if lease is None else {"generation": lease}
@@ -224,8 +224,8 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
 
 
 def mend(log_dir: Path) -> None:
-    """End lines that processes left torn in a run's journals, and record each in a new line."""
-    # Removes journals without a complete line: no call went out. Skips those in use by a process.
+    """End incomplete last lines in a run's journals, and append a `torn` line about each."""
+    # Removes journals without a complete line: no call was sent. Skips those in use by a process.
     for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
         with path.open("rb+") as file:
             try:
@@ -241,7 +241,7 @@ def mend(log_dir: Path) -> None:
 
 
 def _named_torn(torn: bytes, previous: bytes) -> bytes:
-    """Return the line that records a torn one; empty if only the newline was missing."""
+    """Return the `torn` line about an incomplete line; empty if only its newline was missing."""
     if isinstance(_object(torn), dict):
         return b""
     previous_line = _object(previous)
@@ -251,7 +251,7 @@ def _named_torn(torn: bytes, previous: bytes) -> bytes:
 
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
-    # Both halves of a sorted line are encoded once; its own digest stands between them.
+    # Keys are sorted: those before and after `hash` are encoded once, for the digest and the line.
     line = {**fields, "prev": prev}
     start = canonical({name: line[name] for name in line if name < "hash"})[:-1]
     end = canonical({name: line[name] for name in line if name > "hash"})[1:]
@@ -278,8 +278,8 @@ def folder_of(log_dir: Path, task: str) -> Path:
 
 def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict[str, Any]]:
     """Yield a journal's lines, without a last line that was cut short, e.g. by a full disk."""
-    # Also leaves out a complete line that is no JSON object and adds its number to `unreadable`: it
-    # breaks the chain (`read_chain`), by which an audit detects it.
+    # Also omits a complete line that is no JSON object and adds its number to `unreadable`: such a
+    # line breaks the hash chain, so an audit detects it (`read_chain`).
     regular_size(path)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -292,7 +292,7 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
 
 
 def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
-    """Yield a journal's first lines, those of one sample, and its last one; no other is parsed."""
+    """Yield a journal's head and book, one sample's lines and, if read that far, `closed`."""
     # A sample's first lines and its intents have its uuid; later lines have only the call's id.
     # Reading ends after the sample's answer, once each of its calls has ended.
     uuid_bytes, calls, answered, line = uuid.encode(), set[bytes](), False, b""
@@ -316,13 +316,13 @@ def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
 
 
 def _is_about(line: Mapping[str, Any], uuid: str) -> bool:
-    """Return whether a line belongs to a sample, or to all of its journal."""
+    """Return whether a line is about the sample `uuid`, or about the journal as a whole."""
     sample: Mapping[str, Any] = line.get("sample") or {}
     return line.get("kind") in ("head", "book") or sample.get("uuid") == uuid
 
 
 FIRST = 2
-"""Number of lines that can be the head and the price book."""
+"""Number of lines at a journal's beginning that can be its head and its price book."""
 CALL = re.compile(rb'"call":"([^"]*)"')
 
 
@@ -345,7 +345,7 @@ TORN = b'"kind":"torn"'
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """A place where a chain is broken; `line` counts from 1."""
+    """A place where a journal's hash chain is broken; `line` counts from 1."""
 
     line: int
     kind: ChainFaultKind
@@ -353,7 +353,7 @@ class ChainFault:
 
 
 class Link(NamedTuple):
-    """A line's digest and the previous one in it; None if the line does not match its digest."""
+    """A line's digest (None if the line does not match it), and the digest of the previous line."""
 
     own: str | None
     prev: str | None
@@ -361,16 +361,16 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JournalChain:
-    """The result of checking a journal's chain."""
+    """The result of checking a journal's hash chain."""
 
     lines: int
-    """Complete lines; one that was cut short does not count."""
+    """Number of complete lines."""
     last: str
     faults: tuple[ChainFault, ...]
 
 
 def read_chain(path: Path) -> JournalChain:
-    """Check a journal's chain from its first line to its last; raises OSError as reading does."""
+    """Check a journal's hash chain; OSError if the file cannot be read."""
     links: list[Link] = []
     cut: list[ChainFault] = []
     previous = b""
@@ -381,7 +381,7 @@ def read_chain(path: Path) -> JournalChain:
                 link = _link(line[:-1])
                 torn = json.loads(line).get("sha256") if link.own and TORN in line else None
                 if torn and torn == hashlib.sha256(previous.removesuffix(b"\n")).hexdigest():
-                    links.pop()  # the torn line that this one records (`mend`)
+                    links.pop()  # the incomplete line that this `torn` line is about
                 links.append(link)
                 previous = line
             else:
@@ -391,8 +391,8 @@ def read_chain(path: Path) -> JournalChain:
 
 
 def _faults_of(links: Sequence[Link]) -> tuple[ChainFault, ...]:
-    # Lines are missing before a line with another digest than its predecessor's, unless both are
-    # here in another order, or the lines between them were inserted.
+    # If a line's `prev` is not the digest of the previous line, lines are missing between the two,
+    # unless the file has the line with that digest elsewhere: then lines were moved or inserted.
     places = {link.own: index for index, link in enumerate(links) if link.own}
     if _is_shuffled(links):
         index = next(index for index in range(len(links)) if not _follows(links, index))
@@ -422,7 +422,7 @@ def _follows(links: Sequence[Link], index: int) -> bool:
 
 
 def _is_shuffled(links: Sequence[Link]) -> bool:
-    """Return whether all lines are here, each once and unchanged, but in another order."""
+    """Return whether the file has all lines, each once and unchanged, but in another order."""
     digests = {link.own for link in links}
     prev_digests = {link.prev for link in links}
     complete = None not in digests and len(digests) == len(links) == len(prev_digests)
@@ -431,7 +431,7 @@ def _is_shuffled(links: Sequence[Link]) -> bool:
 
 
 def _link(line: bytes) -> Link:
-    """Return a line's digests. Only canonical JSON matches, so a digest is of exact bytes."""
+    """Return a line's digests; only a line in canonical JSON matches its own digest."""
     hashes, prevs = HASH.findall(line), PREV.findall(line)
     if len(hashes) != 1 or len(prevs) != 1:  # a provider's usage may have such a key too
         return _slow_link(line)
@@ -451,6 +451,6 @@ def _slow_link(line: bytes) -> Link:
     try:
         same = canonical({**row, "hash": digest}) == line
         matches = same and hashlib.sha256(canonical(row)).hexdigest() == digest
-    except ValueError:  # half a character, which podium never writes
+    except ValueError:  # a lone surrogate, which podium never writes
         return Link(None, str(prev))
     return Link(digest if matches and isinstance(digest, str) else None, str(prev))

@@ -1,4 +1,4 @@
-"""Texts of served requests, stored by `--keep-texts`: shown if they match the journal's digests."""
+"""Texts of requests to `podium serve --keep-texts`, shown if they match the journal's digests."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from podium.harness.request import turns_digest
 
 FOLDER = "texts"
 NAMED = re.compile(rb'"query": ?"(req-[^"]*)"')
-"""The id of a line; inside a text its quotes would be escaped."""
+"""Pattern of a line's request id; no text can match it, as quotes in texts are escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class CallText:
 
 @dataclass(slots=True)
 class KeptTexts:
-    """The texts of one request that match its journal."""
+    """The stored texts of one request that match the digests in its journal."""
 
     input: str | None = None
     plan: str | None = None
@@ -42,7 +42,7 @@ class KeptTexts:
 
 
 def texts_path(journal: Path) -> Path:
-    """Return the path of the texts that belong to a served system's journal."""
+    """Return the path of the file with the texts of the requests in a server's journal."""
     system = journal.parent.name.removeprefix(SERVING)
     return journal.parents[2] / FOLDER / system / journal.name
 
@@ -57,12 +57,12 @@ def kept_texts(query: ServedQuery) -> KeptTexts:
 
 
 def kept_traces(journal: Path) -> frozenset[str]:
-    """Return the requests of a journal whose texts are stored."""
+    """Return the ids of a journal's requests whose texts are stored."""
     return frozenset(_index(journal))
 
 
 def _entry(query: ServedQuery) -> Json | None:
-    if not query.journal.name:  # held in memory
+    if not query.journal.name:  # a journal in memory only
         return None
     place = _index(query.journal.path).get(query.trace)
     if place is None:

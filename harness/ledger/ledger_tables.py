@@ -1,7 +1,7 @@
-"""The ledger as files for other programs, and SQL over them.
+"""Exports the ledger (tables of calls and queries) to files, and runs SQL queries over them.
 
-The same logs, journals and podium give the same bytes. Files that export.json lists were written
-here and may be replaced; all others stay. DuckDB is locked before it runs a query.
+The same logs, journals and podium give the same bytes. An export replaces only files that its
+export.json lists. Queries run in a DuckDB that can open no other file.
 """
 
 import atexit
@@ -43,7 +43,7 @@ from podium.harness.ledger.runs import (
 from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.harness.text import csv_line, escape_markdown, markdown_cell
 
-pa: Any = import_module("pyarrow")  # it has no types, nor have its parts
+pa: Any = import_module("pyarrow")  # untyped, like its submodules
 parquet: Any = import_module("pyarrow.parquet")
 dataset: Any = import_module("pyarrow.dataset")
 
@@ -51,13 +51,13 @@ SCHEMA = "podium-ledger-1"
 TABLES: Mapping[str, type] = {"calls": Call, "queries": QueryRow}
 DIGITS, PLACES = 38, 18
 QUOTIENTS = frozenset({"gpu_s", "usd_gpu"})
-"""Shares of time, whose division may not terminate: rounded half to even at `PLACES`."""
+"""Columns that are quotients, rounded half to even to `PLACES` decimals."""
 UNIT = Decimal(1).scaleb(-PLACES)
 
 
 @cache
 def schema_of(record: type) -> Any:
-    """Return the Arrow schema of a flat dataclass, in its order."""
+    """Return the Arrow schema of a flat dataclass, in the order of its fields."""
     return pa.schema([_field(*item) for item in get_type_hints(record).items()])
 
 
@@ -68,7 +68,7 @@ def _field(name: str, hint: Any) -> Any:
 
 
 def table_of(record: type, rows: Sequence[Any]) -> Any:
-    """Return rows as an Arrow table; UserError for dollars that do not fit."""
+    """Return rows as an Arrow table; UserError if a column's type cannot hold a value exactly."""
     schema = schema_of(record)
     values = list(zip(*map(attrgetter(*schema.names), rows), strict=True)) or [()] * len(schema)
     arrays = [_array(column, cells) for column, cells in zip(schema, values, strict=True)]
@@ -97,13 +97,13 @@ ARROW: dict[type, Any] = {
 
 
 GROUP_ROWS = 65_536
-"""Rows of a Parquet row group: a reader holds so much of a column at once."""
+"""Rows of a Parquet row group, the part of a file that a reader holds in memory."""
 
 Row = Mapping[str, Any]
 
 
 class ParquetWriter:
-    """Row groups of `GROUP_ROWS`, each of one or several system runs; zstd."""
+    """Writes Arrow tables to a zstd-compressed Parquet file, in groups of `GROUP_ROWS` rows."""
 
     def __init__(self, path: Path, schema: Any) -> None:
         """Open a new file."""
@@ -132,7 +132,7 @@ class ParquetWriter:
 
 
 class _LineWriter:
-    """A text file to which each row is a line; `head` and `end` are before and after."""
+    """Writes a text file: `head`, then one line per row, then `end`."""
 
     def __init__(
         self, path: Path, line: Callable[[Row], str], head: str = "", end: str = ""
@@ -160,7 +160,7 @@ def rows_in(table: Any) -> Iterator[Row]:
 
 
 def writer_for(format: str, path: Path, schema: Any) -> Writer:
-    """Return an open writer of one of `FORMATS`."""
+    """Return an open writer of a file in one of `FORMATS`."""
     if format == "parquet":
         return ParquetWriter(path, schema)
     if format in ("jsonl", "otel"):
@@ -176,7 +176,7 @@ def writer_for(format: str, path: Path, schema: Any) -> Writer:
 
 SUFFIX = {"otel": "otel.jsonl"}
 WHOLE = ("parquet", "csv", "jsonl")
-"""Formats that have both tables; `md` is of queries, `otel` of calls."""
+"""Formats for both tables; `md` has only queries, `otel` only calls."""
 FORMATS = (*WHOLE, "otel", "md")
 
 
@@ -188,11 +188,11 @@ def _md_line(values: Iterable[Any]) -> str:
 
 
 RunTables = tuple[Mapping[str, Any], set[str]]
-"""The Arrow tables of one system run, and its price books."""
+"""The Arrow tables of one system run by name, and its price books as `NAME sha256:DIGEST`."""
 
 
 def tables_of(files: RunFiles) -> RunTables:
-    """Read one system run; UserError for a damaged file."""
+    """Return the tables of one system run; UserError if a file is damaged."""
     with without_collector(), naming_system_run(files):
         ledger = gather(files, answers=True)
         rows = merged(ledger).rows
@@ -210,7 +210,7 @@ def _books(ledger: Gathered) -> set[str]:
 
 
 def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
-    """Yield the tables of each system run, in order; in two processes from `large` bytes on."""
+    """Yield each system run's tables, in order; from `large` bytes on, two processes read runs."""
     many = sum(files.size for files in system_runs) >= large
     yield from map_over_processes(tables_of, system_runs, many=many, cap=2)  # each holds a run
 
@@ -220,7 +220,7 @@ DICTIONARY = "dictionary.json"
 
 
 def export(folder: Path, out: Path, format: str = "parquet") -> str:
-    """Write the ledger of a directory's files in one of `FORMATS`; say what was written."""
+    """Write a directory's ledger in one of `FORMATS`; return a sentence on what was written."""
     system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, DICTIONARY, LISTED])
@@ -307,7 +307,7 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
-    """Return the Parquet file of each view; UserError if there is nothing to read."""
+    """Return the Parquet file of each table, exported now for a run; UserError if there is none."""
     if not source.exists():
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
@@ -335,7 +335,7 @@ def _checked(paths: Mapping[str, Path]) -> Mapping[str, Path]:
 
 
 def _made(source: Path) -> Path:
-    """Export a run for this process alone; for frequent queries, query an export's directory."""
+    """Export a run to a temporary folder, deleted when this process ends; return the folder."""
     folder = Path(tempfile.mkdtemp(prefix="podium-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     export(source, folder)
@@ -354,22 +354,22 @@ LOCKS = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""In this order. The views are Arrow data sets, so that DuckDB itself needs no file."""
+"""Executed in this order. The views are Arrow data sets, so DuckDB needs no access to files."""
 AT_ONCE = 10_000
 MOST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A query's result, read lazily."""
+    """The result of an SQL query: column names, and rows that are read lazily."""
 
     names: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
-    """Decimals as text in plain notation."""
+    """Decimals are texts in plain notation."""
 
 
 def ask(source: Path, query: str) -> Result:
-    """Run one SELECT over a run's or export's directory, or a Parquet file; else UserError."""
+    """Run one SELECT on a run, an export or a Parquet file; UserError for other statements."""
     views = exported_tables(source)
     connection = opened(views)
     try:
@@ -384,7 +384,7 @@ def ask(source: Path, query: str) -> Result:
 
 
 def opened(views: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
-    """Return a connection that sees these Parquet files as views, and no other file."""
+    """Return a connection with these Parquet files as views, and without access to other files."""
     connection = duckdb.connect(":memory:", config=dict(SETTINGS))
     for name, path in views.items():
         connection.register(name, dataset.dataset(str(path), format="parquet"))
@@ -409,7 +409,7 @@ def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
 
 
 def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
-    """Yield the lines of an aligned table; numbers to the right, NULL as such."""
+    """Yield the lines of an aligned table: numbers right-aligned, nulls as `NULL`."""
     values = list(islice(result.rows, limit))
     numeric = [all(map(_is_number, column)) for column in zip(*values, strict=True)]
     rows = [tuple(map(cell, row)) for row in values]
@@ -424,7 +424,7 @@ def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
 
 
 def as_csv(result: Result) -> Iterator[str]:
-    """Yield the lines of a CSV file; NULL is empty, and no text is a spreadsheet's formula."""
+    """Yield the lines of a CSV file: nulls are empty, and spreadsheet formulas are quoted."""
     yield from map(csv_line, chain([result.names], result.rows))
 
 
@@ -482,7 +482,7 @@ def dictionary_of(table: str) -> tuple[Mapping[str, str], ...]:
 
 
 def described(schema: Any, table: str) -> Any:
-    """Return an Arrow schema whose fields have their unit, meaning, and the meaning of NULL."""
+    """Return an Arrow schema with each field's unit, meaning and meaning of null as metadata."""
     for index, row in enumerate(dictionary_of(table)):
         metadata = {"description": row["meaning"], "unit": row["unit"], "null": row["null"]}
         schema = schema.set(index, schema.field(index).with_metadata(metadata))

@@ -1,4 +1,4 @@
-"""Which files are Inspect's logs: `.eval` files, and those that `--log-format json` writes."""
+"""Recognises Inspect's logs: `.eval` files, and files that `--log-format json` writes."""
 
 import re
 from collections.abc import Generator, Iterator
@@ -30,7 +30,7 @@ def is_log(path: Path) -> bool:
 
 
 def logs_below(folder: Path, recursive: bool = True) -> Iterator[Path]:
-    """Yield the logs in a directory; if a log is there in both forms, the `.eval` file."""
+    """Yield the logs in a directory; of a log in both formats, only the `.eval` file."""
     below = "**/*" if recursive else "*"
     yield from folder.glob(f"{below}{EVAL}")
     for path in folder.glob(f"{below}{JSON}"):
@@ -52,7 +52,7 @@ def converted(path: Path) -> Generator[Path]:
 
 def refuse_unreadable(path: Path) -> None:
     """Raise ValueError for a log in JSON that Inspect's readers should not read."""
-    # They load it into memory whole, and crash the process if it is nested too deeply.
+    # Those readers load the whole log into memory, and crash if it is nested too deeply.
     if (size := regular_size(path)) > DOCUMENT:
         raise TooLarge(f"it has {format_bytes(size)}; the maximum is {format_bytes(DOCUMENT)}")
     json_with_nan(path.read_bytes())

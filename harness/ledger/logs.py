@@ -1,7 +1,7 @@
-"""An `.eval` file read raw, twenty times as fast as through Inspect: its samples and their calls.
+"""Reads the samples and calls of an `.eval` file directly, twenty times as fast as Inspect does.
 
 Several logs of a resumed run may have the same call: `CallEvent.id` identifies it. Code that
-changes a log uses Inspect, and so do logs in JSON, which are converted first.
+changes a log uses Inspect's reader. Logs in JSON are first converted to `.eval` by Inspect.
 """
 
 import json
@@ -36,40 +36,40 @@ from podium.harness.suite import keep_files_private, publishable
 from podium.harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 HEADERS = ("header.json", "_journal/start.json")
-"""A run that ended has the first one; one that was killed, or still runs, only the second."""
+"""Zip members with the header: the first if the run has ended, only the second before."""
 UNREADABLE = (
     *(OSError, ValueError, NotImplementedError, MemoryError, RuntimeError, zipfile.BadZipFile),
     *BROKEN,
 )
-"""Errors of a damaged archive: zipfile raises RuntimeError if it has a password."""
+"""Errors that a damaged archive raises; RuntimeError: zipfile asks for a password."""
 UNFOUNDED = (
     *(KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError),
     RecursionError,
 )
-"""Errors of a file with values that no run writes: another type, a huge number."""
+"""Errors that a file raises whose values no run writes, e.g. another type, a huge number."""
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """An open log; one in JSON as the `.eval` file that Inspect makes of it."""
+    """An open log; a JSON log was converted to an `.eval` file by Inspect."""
 
     path: Path
     header: Json
-    """As `EvalLog` names it: version, status, eval, plan, results, stats, error, ...; of a run that
-    was killed only `eval` and `plan`."""
+    """The header with the field names of `EvalLog`: version, status, eval, plan, results, stats,
+    error, ...; only `eval` and `plan` if the run was killed."""
     zip: zipfile.ZipFile
     file: BinaryIO = field(repr=False)
 
     def samples(self) -> Iterator[Json]:
-        """Yield the samples as `EvalSample` names their fields, one at a time, in file order."""
+        """Yield the samples, with the field names of `EvalSample`, one at a time, in file order."""
         # If a sample was written twice, the last one counts, as for every reader of zip files.
         for name, info in self.zip.NameToInfo.items():
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _parsed(self.path, self.file, info)
 
     def superseded(self) -> Iterator[Json]:
-        """Yield the samples that no reader takes, because a later member has their name."""
+        """Yield the samples that readers ignore, because a later zip member has the same name."""
         # A sample that failed and was repeated stays until Inspect repacks the log: when the run
         # succeeds, and only if superseded members are a tenth of the file.
         for info in self.zip.infolist():
@@ -78,14 +78,14 @@ class RawLog:
                 yield _parsed(self.path, self.file, info)
 
     def sample(self, question: str, epoch: int) -> Json | None:
-        """Return one sample; None if the log has none of that name."""
+        """Return the sample of a question and an epoch; None if the log has none."""
         info = self.zip.NameToInfo.get(f"{SAMPLES}{question}_epoch_{epoch}.json")
         return _parsed(self.path, self.file, info) if info else None
 
 
 @contextmanager
 def open_log(path: Path) -> Generator[RawLog]:
-    """Open a log; UserError names one that is damaged or no Inspect log."""
+    """Open a log; UserError if it is damaged or no Inspect log."""
     with ExitStack() as stack:
         try:
             packed = stack.enter_context(converted(path)) if path.suffix == JSON else path
@@ -112,9 +112,9 @@ def _is_private(header: Json) -> bool:
 
 
 def heed_private(paths: Iterable[Path]) -> None:
-    """Open logs so that `open_log` notices private ones before files are made from them."""
+    """Open logs, so that files made from them later are private if a suite's texts are private."""
     for path in paths:
-        with suppress(UserError), open_log(path):  # a later reader reports a damaged one
+        with suppress(UserError), open_log(path):  # a later reader reports damaged logs
             pass
 
 
@@ -129,8 +129,8 @@ def naming(path: Path) -> Generator[None]:
 
 def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
     """Raise UserError for a log that Inspect's readers should not unpack."""
-    # They trust an archive's stated sizes. Here members are unpacked, counted and discarded; with
-    # `header_only`, all but the samples.
+    # Those readers trust the sizes that an archive states. Here members are unpacked, measured and
+    # discarded; with `header_only`, all members except the samples.
     try:
         if path.suffix == JSON:
             return refuse_unreadable(path)
@@ -156,7 +156,7 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
         if path.is_file() and not is_log(path):
             raise UserError(f"{path} is not an .eval log. Name one, or the directory of a run.")
         for log in [path] if path.is_file() else sorted(logs_below(path, recursive)):
-            logs.setdefault(Path(os.path.realpath(log)), log)  # it tolerates loops of links
+            logs.setdefault(Path(os.path.realpath(log)), log)  # it tolerates symlink loops
     if not logs:
         places = ", ".join(map(str, dirs))
         if any(path for folder in dirs for path in folder.glob(SERVED)):
@@ -208,20 +208,20 @@ def _loads(data: bytes) -> object:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        return json_with_nan(data)  # which Inspect writes for an unscored sample
+        return json_with_nan(data)  # NaN is Inspect's score of an unscored sample
 
 
 IN_FLIGHT = "in flight when the run was stopped"
-"""The error of a call that a killed run left behind: its bill is unknown."""
+"""The error of a call without an end because its run was killed: it may have been billed."""
 UNWRITTEN = "ended, and its outcome could not be written down"
-"""The error of a call whose outcome neither record has, though its process went on."""
+"""The error of a call whose outcome neither journal nor log has, though its process went on."""
 ATTACHMENT = "attachment://"
 ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
 """Headers with the id of a request, in the order in which Inspect looks for them."""
 OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
-"""The header that a provider sends, by the first part of a model's name; default: the first one."""
+"""Provider -> its header with the id of a request; default: the first of `ID_HEADERS`."""
 NOTHING: Json = {}
-SYSTEMS = f"{PODIUM}/"  # prefix of the name of a model that is a system
+SYSTEMS = f"{PODIUM}/"  # model name prefix of podium's systems
 Place = tuple[Phase, str | None]
 """Phase, and name of the innermost workflow step."""
 ROOT: Place = ("solve", None)
@@ -242,11 +242,11 @@ class CallEvent:
     usage: Usage | None
     """None if the provider reported none, or an impossible one."""
     counted: Usage | None
-    """As Inspect counted it in its totals."""
+    """The usage that Inspect's totals include."""
     cache: Cache
     pending: bool
     error: str | None
-    """As the log has it: `redacted_message` before showing."""
+    """The logged message; `redacted_message` must redact it before it is shown."""
     stop: str | None
     started: str
     completed: str | None
@@ -254,13 +254,13 @@ class CallEvent:
     retries: int
     """HTTP attempts before the one that is logged."""
     request_ids: tuple[Json, ...]
-    """`{id, header, status}` of each HTTP response of this call that had an id, one for each."""
+    """`{id, header, status}` of each HTTP response of this call that had an id."""
     max_tokens: int | None
     raw_usage: Json | None
     longest_s: float | None
-    """Seconds of its whole sample, by a steady clock, if the log has them."""
+    """Duration of the whole sample in seconds, by a monotonic clock; None if not logged."""
     stated_s: float | None = None
-    """Seconds that a rehearsal worker states, independent of the machine."""
+    """Seconds that a rehearsal worker states for its reply, independent of the machine."""
 
     @property
     def refused(self) -> bool:
@@ -269,7 +269,7 @@ class CallEvent:
 
     @property
     def latency_s(self) -> float | None:
-        """Seconds from begin to end, waiting included; None if unknown."""
+        """Seconds from the call's start to its end, waiting included; None if unknown."""
         if self.completed:
             return _steady(seconds_between(self.started, self.completed), self.longest_s)
         return self.working_s
@@ -282,9 +282,9 @@ def events_of(sample: Json) -> Iterator[CallEvent]:
 
 
 def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
-    """Return events without the HTTP tries that failed and were followed by another."""
-    # Inspect writes an event for every try, all in the span of the call. This is for logs without
-    # journals: `last_attempts` does the same for joined rows.
+    """Return events without the HTTP attempts that failed and were followed by another."""
+    # Inspect writes an event for each attempt, all in the span of the call. This is for logs
+    # without journals: `last_attempts` does the same for joined rows.
     calls = list(events)
     if not any(call.error for call in calls):
         return calls
@@ -300,8 +300,8 @@ def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
 
 
 def lost_in(sample: Json) -> Iterator[CallEvent]:
-    """Yield the remaining calls of attempts that failed and were repeated within the run."""
-    # Inspect keeps only the events from such an attempt's last model call on.
+    """Yield the logged calls of a sample's attempts that failed and were repeated in the run."""
+    # Of such an attempt Inspect keeps only the last model call and the events after it.
     for failure in sample.get("error_retries") or ():
         yield from _calls(sample, failure.get("events") or [])
 
@@ -356,7 +356,7 @@ def _raw(event: Json, output: Json) -> Raw | None:
 
 
 def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
-    """Yield one id for each HTTP response: its provider's, if a gateway has added others."""
+    """Yield one request id for each HTTP response: the provider's, if a gateway added others."""
     # Inspect lists the ids of each response in the order of `ID_HEADERS`: an id that is not later
     # than the previous one, or has another status, belongs to the next response.
     own_header = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
@@ -376,15 +376,15 @@ def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
 
 
 def attached(text: str, sample: Json) -> str:
-    """Return a text that Inspect may have moved to the sample's attachments."""
+    """Return a text, read from the sample's attachments if Inspect moved it there."""
     if not text.startswith(ATTACHMENT):
         return text
     return (sample.get("attachments") or NOTHING).get(text.removeprefix(ATTACHMENT), text)
 
 
 def _places(events: Iterable[Json]) -> dict[str | None, Place]:
-    """Return the places of a sample's spans: Inspect's `event_tree`, without building it."""
-    # If an interrupted sample has lost the beginning of a span, its content belongs to the root.
+    """Return the phase and the workflow step of each span of a sample, by the span's id."""
+    # If an interrupted sample lacks the beginning of a span, the span's events belong to `ROOT`.
     places: dict[str | None, Place] = {}
     for event in events:
         if event["event"] == "span_begin":
@@ -398,7 +398,7 @@ def _places(events: Iterable[Json]) -> dict[str | None, Place]:
 
 
 def score_in(sample: Json) -> Json:
-    """Return the score that podium's scorer wrote of a sample; empty if it wrote none."""
+    """Return the score that podium's scorer gave a sample; empty if it gave none."""
     return (sample.get("scores") or NOTHING).get(PODIUM) or NOTHING
 
 
@@ -409,18 +409,18 @@ def verdict(sample: Json) -> float | None:
 
 
 def score_value(sample: Json) -> float | None:
-    """Return the score of a sample, or of its summary, also of one that failed."""
+    """Return the score of a sample or of a sample's summary, also if the sample failed."""
     value = score_in(sample).get("value")
     return value if isinstance(value, int | float) and value == value else None
 
 
 def shape_in(sample: Json) -> Json:
-    """Return the shape of the work as podium's solver wrote it: steps, depth, plan."""
+    """Return what podium's solver recorded of a sample's workflow: steps, depth, plan."""
     return (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
 
 
 def answer_in(sample: Json) -> str:
-    """Return a sample's answer, even if Inspect made its output from a killed process's calls."""
+    """Return a sample's answer, also if its process was killed and the output is a call's."""
     output: Json = sample.get("output") or NOTHING
     completion = output.get("completion") or ""
     return completion if output.get("model") == PODIUM else shape_in(sample).get(ANSWER, completion)
@@ -428,20 +428,20 @@ def answer_in(sample: Json) -> str:
 
 def solver_seconds(sample: Json) -> float | None:
     """Return the solvers' duration, in seconds; None for a sample that did not complete them."""
-    # Podium's measure, by a steady clock, comes first; it is unknown if replies were read from the
-    # store. Older logs have only times of day: if these give more than the whole sample took by
-    # Inspect's steady clock, the system clock was changed.
+    # Podium's measure, by a monotonic clock, comes first; it is unknown if replies were read from
+    # the reply store. Older logs have only times of day: if these give more than the whole sample
+    # took by Inspect's monotonic clock, the system clock was changed.
     if SECONDS in (shape := shape_in(sample)):
         return shape[SECONDS]
     return _steady(_solver_span(sample), sample.get("total_time"))
 
 
 SLACK_S = 1.0
-"""Permitted difference of two clocks over a sample, in seconds."""
+"""Permitted difference of two clocks over the duration of a sample, in seconds."""
 
 
 def _steady(seconds: float | None, longest: float | None) -> float | None:
-    """Return a difference of two times of day; None if the clock was changed in between."""
+    """Return `seconds`, measured by times of day; None if the clock was changed in between."""
     if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
         return None
     return seconds
@@ -472,7 +472,7 @@ INSPECTS = re.compile(
     r"|_journal/(?:start|results)\.json|_journal/(?:summaries|config_updates)/\d+\.json",
     re.DOTALL,
 )
-"""Inspect's names of a log's members."""
+"""Names of zip members that Inspect writes into a log."""
 UTF_8 = 0x800
 """The archive flag that marks a member's name as UTF-8."""
 CLOSE = 1e-9
@@ -481,7 +481,7 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """One fault of an archive; `grave` if readers differ in what they see."""
+    """One fault of a log's archive; `grave` if two programs would read different contents."""
 
     where: str
     said: str
@@ -489,8 +489,8 @@ class Oddity:
 
 
 def oddities(log: RawLog) -> Iterator[Oddity]:
-    """Yield the faults of an archive's members, by their names."""
-    # Superseded copies of a sample are judged by their content: `RawLog.superseded`.
+    """Yield the faults in the names of an archive's members: duplicate, ambiguous, unknown."""
+    # Another check compares the contents of a sample's superseded copies: `RawLog.superseded`.
     members: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
     for member in log.zip.infolist():
         members[member.filename].append(member)
@@ -528,7 +528,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
 
 
 class SampleScore(NamedTuple):
-    """The facts of a sample that a log's names, summaries and totals repeat."""
+    """Fields of a sample that the log repeats in member names, summaries and totals."""
 
     question: str
     epoch: int
@@ -536,7 +536,7 @@ class SampleScore(NamedTuple):
 
 
 def disagreements(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
-    """Yield the places at which a log's names, summaries and totals differ from its samples."""
+    """Yield the places where a log's member names, summaries or totals contradict its samples."""
     names = Counter(f"{SAMPLES}{sample.question}_epoch_{sample.epoch}.json" for sample in samples)
     here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
     for name in sorted(here - names.keys()):

@@ -1,8 +1,8 @@
-"""MANIFEST.json: what a run's directory held when the run ended, and one digest over all of it.
+"""MANIFEST.json: the files of a run's directory when the run ended, and one digest over them.
 
-It covers what `podium run` writes and later commands read. The root is a Merkle root (RFC 6962,
-section 2.1): first the head (versions, books, history), then each file by path, each log followed
-by its samples, so that a log that is shared in part, or redacted, can be checked sample by sample.
+It lists the files that `podium run` writes and later commands read. The digest is a Merkle root
+(RFC 6962, section 2.1). Its leaves: the head (versions, price books, earlier manifests), then each
+file by path, a log followed by its samples: a partial or redacted log is checked by sample.
 """
 
 import hashlib
@@ -34,19 +34,19 @@ EMPTY_ROOT = hashlib.sha256(b"").digest()
 
 
 def leaf(data: bytes) -> bytes:
-    """Return the digest of a leaf."""
+    """Return the RFC 6962 hash of a Merkle leaf with this data."""
     return hashlib.sha256(b"\x00" + data).digest()
 
 
 def node(left_digest: bytes, right_digest: bytes) -> bytes:
-    """Return the digest of an inner node over the digests of its two halves."""
+    """Return the RFC 6962 hash of an inner node with these two children."""
     return hashlib.sha256(b"\x01" + left_digest + right_digest).digest()
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """Return the root over digests of leaves, in their order."""
-    # The left half of every subtree has the largest power of two of leaves that leaves something to
-    # the right: the same tree as pairing neighbours level by level and lifting the odd one.
+    """Return the Merkle root of leaf hashes, in the given order."""
+    # RFC 6962 splits n leaves at the largest power of two below n. Pairing neighbours on each level
+    # and moving an odd last node up unchanged gives the same tree.
     level = list(leaves)
     while len(level) > 1:
         paired = [node(*level[index : index + 2]) for index in range(0, len(level) - 1, 2)]
@@ -55,70 +55,70 @@ def root(leaves: Sequence[bytes]) -> bytes:
 
 
 FileKind = Literal["log", "journal", "record", "beside"]
-"""`beside` are files that a run does not write, as they were when the manifest was made."""
+"""`beside`: a file that no run writes, listed as it was when the manifest was written."""
 
 RECORDS = ("experiment.json", "openings.jsonl", "agreed.jsonl", "oracle/*.json", "learned/*/*.npz")
-"""What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
+"""Patterns of a run's files that are neither logs nor journals, in any folder of the run."""
 
 OWN = ("MANIFEST.json", "MANIFEST.sig", "MANIFEST.tsr", "MANIFEST.tsq", "verify.py")
-"""The manifest's files, and the program that makes a table again without podium."""
+"""The manifest's files, and the script that recomputes the table without podium."""
 
 LATER_FILES = re.compile(
     r"(?:.*/)?(?:logs\.json|eval-set\.json|\.eval-set-id)"
     r"|report/(?:(?:table|paper|references|plot|targets|against|gate)\.[a-z]+)"
 )
-"""What Inspect and `podium report` write and write again beside a run; the audit makes a table's
-figures again (I13)."""
+"""Files that Inspect and `podium report` may rewrite after a run: a manifest omits them. The audit
+recomputes a table's figures instead (invariant I13)."""
 
 OF_SHARDS = (PLAN, "leases.jsonl")
 BESIDE_SHARDS = ("lease-server.json",)
 OF_A_SHARD = {FIGURES, "outcome.json"}
-"""A process's files that may be deleted: figures are made again, and the logs tell how it ended."""
+"""Files of a shard that may be deleted: figures are recomputed, and logs record how it ended."""
 
 ABOUT = ("suite", "suite_version", "data_revision")
 
 SAMPLES = "samples/"
 DEEP = 3
-"""Levels at which a record is split into parts: an experiment's entries, each by its fields."""
+"""Nesting levels down to which a JSON record is split into parts with a digest each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
-    """One file as it was found."""
+    """The manifest's entry for one file."""
 
     path: str
-    """Below the directory, with `/`."""
+    """Relative to the run's directory, with `/`."""
     kind: FileKind
     sha256: str
     size: int
     rows: int | None = None
-    """Lines of a journal, samples of a log; None where it could not be read."""
+    """Number of a journal's lines or a log's samples; None for other or unreadable files."""
     last: str | None = None
     faults: tuple[str, ...] = ()
-    """Faults that a journal's chain had already when the manifest was made."""
+    """Faults of a journal's hash chain at the time when the manifest was written."""
     samples: tuple[tuple[str, str], ...] = ()
-    """A log's samples in file order: member, sha256 of its bytes unpacked. For a JSON record its
-    parts by name, which tell an addition from a change."""
+    """Of a log: each sample's zip member and the sha256 of its unpacked bytes, in file order. Of a
+    JSON record: each part's name and sha256, which tell an addition from a change."""
     rest: str | None = None
     about: Mapping[str, str] = field(default_factory=dict[str, str])
     link: bool = False
-    """Whether it, or a folder above it, was a symbolic link."""
+    """Whether the file, or a folder above it, was a symbolic link."""
 
     def facts(self) -> dict[str, Any]:
-        """Return all but the samples, as plain JSON values."""
+        """Return all fields except the samples, as plain JSON values."""
         names = ("path", "kind", "sha256", "size", "rows", "last", "faults", "rest", "about")
         facts = {"bytes" if name == "size" else name: getattr(self, name) for name in names}
         linked = {"link": True} if self.link else {}
         return {**facts, "faults": list(self.faults), "about": dict(self.about), **linked}
 
     def leaves(self) -> Iterator[bytes]:
-        """Yield what the tree holds of the file: itself, then each sample, in file order."""
+        """Yield the data of the file's Merkle leaves: its entry, then each sample in file order."""
         yield canonical(self.facts())
         yield from (canonical([self.path, *sample]) for sample in self.samples)
 
 
 def covered(log_dir: Path) -> dict[str, FileKind]:
-    """Return the files that a manifest is about, in the order of their paths."""
+    """Return the paths and kinds of the files that a run itself wrote, sorted by path."""
     patterns: dict[str, FileKind] = {f"**/{record}": "record" for record in RECORDS}
     patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
     kinds: dict[Path, FileKind] = {}
@@ -138,8 +138,8 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
 
 
 def uncovered(log_dir: Path) -> list[str]:
-    """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
-    # Leaves out `OWN`, which `podium` checks, and the store, which a run that finishes removes.
+    """Return the files below a directory that `covered` lacks, sorted, hidden files last."""
+    # Omits `OWN`, which `podium` checks, and the reply cache, which a run removes when it finishes.
     shards = shard_dirs(log_dir)
     files = (path for path in log_dir.rglob("*") if path.is_symlink() or not path.is_dir())
     names = (path.relative_to(log_dir).as_posix() for path in outside_shards(log_dir, files))
@@ -152,7 +152,7 @@ def uncovered(log_dir: Path) -> list[str]:
 
 
 def beside(log_dir: Path) -> list[str]:
-    """Return the files that neither a run nor a report writes; a manifest lists them, too."""
+    """Return files that neither a run nor a report writes; a manifest lists them as `beside`."""
     inside_shards = f"{SHARDS}/" if shard_dirs(log_dir) else "\0"
     return [
         path
@@ -164,13 +164,13 @@ def beside(log_dir: Path) -> list[str]:
 
 
 def is_link(log_dir: Path, path: str) -> bool:
-    """Say whether a file below a directory, or a folder on the way to it, is a symbolic link."""
+    """Return whether a file below `log_dir`, or a folder in between, is a symbolic link."""
     places = (log_dir / path, *(log_dir / path).parents)
     return any(place.is_symlink() for place in places if log_dir in place.parents)
 
 
 def file_digest(path: Path, size: int | None = None) -> str:
-    """Return the sha256 of a file, or of its first bytes only."""
+    """Return the sha256 of a file, or of its first `size` bytes."""
     with path.open("rb") as file:
         if size is None:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -182,7 +182,7 @@ def file_digest(path: Path, size: int | None = None) -> str:
 
 
 def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
-    """Return one file as it is now."""
+    """Return the manifest entry of a file in its current state."""
     file = log_dir / path
     digest, size = file_digest(file), file.stat().st_size
     link = is_link(log_dir, path)
@@ -201,7 +201,7 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
 
 
 def _root_of(file: Path) -> str | None:
-    """Return the root that a shard's manifest states; only verifying the shard checks it."""
+    """Return the Merkle root that a shard's manifest states, unchecked; None if unreadable."""
     try:
         return read_manifest(file).root
     except UserError:
@@ -218,8 +218,8 @@ def _parts(file: Path) -> tuple[tuple[str, str], ...]:
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
-    """Yield the parts of a JSON value with their paths; an experiment's entries go by name."""
-    # An empty value can only be added to, not changed.
+    """Yield the path and the value of each part of a JSON value; `_row_name` names list items."""
+    # An empty dict or list has no part, since it can only be added to.
     if not levels or not isinstance(value, dict | list):
         yield name, value
         return
@@ -275,7 +275,7 @@ def _about(header: Mapping[str, Any]) -> dict[str, str]:
 
 
 def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
-    """Return the digests that a redacted copy keeps of its original samples; None in others."""
+    """Return the original samples' digests that a redacted log holds; None for other logs."""
     try:
         with open_log(file) as log:
             facts = _table(_table(_table(log.header, "eval"), "metadata"), PODIUM)
@@ -294,7 +294,7 @@ FILE, SIGNATURE, STAMP, QUERY, WITNESS = OWN
 WITNESS_SOURCE = Path(__file__).with_name("witness.py")
 SCHEMA = "podium-manifest-2"
 OLDER = "podium-manifest-1"
-"""It lists neither verify.py nor files beside a run, and no links."""
+"""Earlier schema: without verify.py, files of the kind `beside` and the field `link`."""
 ORDER = "head, then files by path, each log followed by its samples in file order"
 
 
@@ -303,20 +303,20 @@ class EarlierRoot:
     """An earlier manifest of the same directory."""
 
     root: str
-    """Empty when it did not match itself."""
+    """Empty if that manifest was unreadable or did not match its own root."""
     written: str
     files: int
     leaves: int
     changed: tuple[str, ...] = ()
-    """Files of this one that its successor lacks, or has changed: not merely grown."""
+    """Its files that are missing or changed in the next manifest, expected changes excepted."""
     added: tuple[str, ...] = ()
-    """Files of its successor that it lacks."""
+    """Files that only the next manifest lists."""
     grown: tuple[str, ...] = ()
-    """Files that go on where it ends, as a run that goes on makes them."""
+    """Its files with only changes that a resumed run makes, e.g. lines added at the end."""
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain values; fields that older manifests lack only if not empty."""
-        # So the root of an older manifest does not change.
+        """Return all fields as plain values, those of `LATER` only if not empty."""
+        # Older manifests lack those fields; without empty ones, their root stays the same.
         return {name: value for name, value in asdict(self).items() if value or name not in LATER}
 
     def __str__(self) -> str:
@@ -331,12 +331,12 @@ LATER = ("added", "grown")
 GROWS = re.compile(
     r"(?:limit|box|train_calls|train_on|overflows)|(?:epochs|suite_versions|images)/.*"
 )
-"""Parts of an experiment's record that a resumed or regraded run may change; logs have them too."""
+"""Parts of experiment.json that a resumed or regraded run may change; logs have them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A run's files and what they are about; `root` is over all of the rest."""
+    """A run's files, price books and suites; `root` is the Merkle root of all other fields."""
 
     schema: Literal["podium-manifest-1", "podium-manifest-2"] = SCHEMA
     podium: str
@@ -346,7 +346,7 @@ class Manifest:
     books: tuple[Mapping[str, str], ...]
     suites: tuple[Mapping[str, str], ...]
     history: tuple[EarlierRoot, ...]
-    """Oldest first: a run that is resumed or extended appends to it."""
+    """Earlier manifests, oldest first: a resumed or extended run appends the replaced one."""
     files: tuple[FileEntry, ...]
     root: str = ""
 
@@ -356,7 +356,7 @@ class Manifest:
         return tuple(entry for entry in self.files if entry.kind != "beside")
 
     def head(self) -> dict[str, Any]:
-        """Return the first leaf's content: all but the files and the root."""
+        """Return the content of the first Merkle leaf: all fields but the files and the root."""
         names = ("schema", "podium", "inspect", "order", "written")
         return {name: getattr(self, name) for name in names} | {
             "books": [dict(book) for book in self.books],
@@ -365,17 +365,17 @@ class Manifest:
         }
 
     def leaves(self) -> list[bytes]:
-        """Return the digests of all leaves, in the declared order."""
+        """Return the hashes of all Merkle leaves, in the order that `order` states."""
         leaf_data = [canonical(self.head())]
         leaf_data += (data for entry in self.files for data in entry.leaves())
         return [leaf(data) for data in leaf_data]
 
     def computed(self) -> str:
-        """Return the root as it follows from the rest."""
+        """Return the Merkle root, in hex, computed from all other fields."""
         return root(self.leaves()).hex()
 
     def as_bytes(self) -> bytes:
-        """Return the file's canonical form, with one line per sample."""
+        """Return the bytes of MANIFEST.json, with one line per sample."""
         files = [
             {**entry.facts(), "samples": [f"{digest}  {name}" for name, digest in entry.samples]}
             for entry in self.files
@@ -388,8 +388,8 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
-    """Write a directory's manifest, unless its present one still matches the files."""
-    # The history gets the earlier manifest, with the files that were changed, added or grown since.
+    """Write a directory's manifest if the files changed; `anew` also compares `beside` files."""
+    # The earlier manifest goes into the history, with the files changed, added or grown since.
     previous, damaged = _before(log_dir)
     heed_private(log_dir.glob("**/*.eval"))
     previous_entries = {file.path: file for file in previous.of_run} if previous else {}
@@ -397,7 +397,7 @@ def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
     for path, kind in covered(log_dir).items():
         entry = previous_entries.get(path)
         if not entry or entry.kind != kind or file_digest(log_dir / path) != entry.sha256:
-            entry = read_entry(log_dir, path, kind)  # else it is not unpacked again
+            entry = read_entry(log_dir, path, kind)  # an unchanged log is not unpacked again
         entries.append(entry)
     same = previous is not None and previous.of_run == tuple(entries) and not damaged
     if previous is not None and same and not anew:
@@ -432,7 +432,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         content = read_limited(path, DOCUMENT)
         data = parse_json(content)
-        if b"\\ud" in content.lower():  # half a character has no bytes, and so no digest
+        if b"\\ud" in content.lower():  # a lone surrogate has no bytes, and so no digest
             json.dumps(data, ensure_ascii=False).encode()
         for entry in data["files"]:
             entry["size"] = entry.pop("bytes")
@@ -448,7 +448,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[str, ...]:
-    """Return which files are gone or changed; files that only grew at their end are left out."""
+    """Return a line for each file that is gone or changed, expected changes (`is_expected`) not."""
     here = {entry.path: entry for entry in new}
     lines: list[str] = []
     for entry in old:
@@ -463,7 +463,7 @@ def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -
 
 
 def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
-    """Return the parts of a JSON record that are gone or changed, except those that may change."""
+    """Return the parts of a JSON record that are gone or changed, except those in `GROWS`."""
     if old.kind != "record":
         return ()
     here = dict(now.samples)
@@ -472,10 +472,10 @@ def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
 
 
 def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
-    """Say whether a file differs as a run makes it differ."""
-    # Journals and openings grow at their end; an experiment adds systems, an oracle adds plans. The
-    # entries of older manifests cannot tell such an addition from a change.
-    if now.path.endswith(f"/{FILE}"):  # of a shard, which names those that it replaces
+    """Return whether a file's change is one that a resumed or regraded run makes."""
+    # Journals and access logs grow at their end; experiment.json gains systems, an oracle's record
+    # gains plans. Entries of older manifests cannot tell such an addition from a change.
+    if now.path.endswith(f"/{FILE}"):  # a shard's manifest lists the roots that it replaced
         return any(entry.root == old.last for entry in read_manifest(log_dir / now.path).history)
     if now.path.endswith(".json"):
         return not changed_parts(old, now) and bool(now.samples)

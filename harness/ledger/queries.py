@@ -1,4 +1,4 @@
-"""One question put to one system: its row for reviewers, added up from its calls."""
+"""The `queries` table: a row per question, epoch and system, added up from its calls."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from podium.harness.records import CONDUCTOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRow:
-    """One question put to one system; schema.md documents each column."""
+    """One question, asked of one system in one epoch; schema.md documents each column."""
 
     task: str
     suite: str
@@ -77,15 +77,15 @@ class QueryRow:
 NO_ANSWER = "no log has an answer: the run was stopped before it came"
 
 ANSWERING: tuple[Scope, ...] = ("inference", "serving")
-"""Scopes of calls that make an answer; a query has calls of one of them."""
+"""Scopes of calls that produce an answer; a query has calls of only one of the two."""
 OF_QUERIES = (*ANSWERING, "scoring", "environment")
 
 Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
-    """Return the queries of one run, sorted; if `answers` repeats a pair, the last one counts."""
-    # Rows outside a question (training) belong to no query.
+    """Return the queries of one run, sorted; of several answers to one, the last one counts."""
+    # Calls without a question (training) belong to no query.
     newest = {_pair(answer.header, answer): answer for answer in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in newest}
     for row in rows:
@@ -96,13 +96,13 @@ def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[Qu
 
 
 def answers_of(ledger: Gathered) -> list[AnswerRecord]:
-    """Return the records of all answers, oldest log first: the last one of a pair counts."""
+    """Return the records of all answers, oldest log first; a query's last answer counts."""
     logged = (answer for log in reversed(ledger.logs) for answer in log.answers)
     return [*logged, *(query.answer for query in queries_of(ledger, ()))]
 
 
 def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
-    """Return the row of one query: all its calls, and the answer in its newest log."""
+    """Return the row of one query from all its calls and the answer in its newest log."""
     solving, scoring, discarded = parted(rows, answer)
     replayed = any(
         row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
@@ -131,13 +131,13 @@ SAID = (
     *("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan", "plan_sha256"),
     *UNANSWERED,
 )
-"""Columns that a row takes from its answer; without one, they are as in `UNANSWERED`, or None."""
+"""Columns copied from the answer record; without one, their values in `UNANSWERED`, or None."""
 
 
 def parted(
     rows: Sequence[Call], answer: AnswerRecord | None
 ) -> tuple[list[Call], list[Call], list[Call]]:
-    """Return the calls that made the answer, those that graded it, and those of other attempts."""
+    """Return calls that made the answer, that graded it, and of other attempts at the sample."""
     # The answer's calls are those of the graded attempt, else of the newest sample.
     answering = [row for row in rows if row.scope in ANSWERING]
     solving = [row for row in answering if row.counted] if answer else answering
@@ -170,7 +170,7 @@ def _calls(rows: Iterable[Call]) -> int:
 def _figures(
     solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
 ) -> Mapping[str, Any]:
-    """Return counts, tokens and list prices of each call once, and dollars of every attempt."""
+    """Return counts, tokens and list prices of calls (each once), and dollars of all attempts."""
     by_planning = sums_by(last_attempts(solving), lambda row: row.role == CONDUCTOR)
     workers, conductor = (by_planning.get(plans, CallSum()) for plans in (False, True))
     once, every = workers.plus(conductor), add_up(solving)

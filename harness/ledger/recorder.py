@@ -1,10 +1,10 @@
-"""The one way in which our code calls a model: allowance, `intent`, the call, `outcome`.
+"""Every model call of podium: reserve its cost, write `intent`, call the model, write `outcome`.
 
 The running task determines the journal of a call (a context variable that the adapters of solvers
-and scorers set). Without a journal (`inspect eval` on a suite) only the spending limit is kept. A
+and scorers set). Without a journal (`inspect eval` on a suite) only the spending limit applies. A
 reply is stored before its outcome is written: so a reply whose outcome is in a journal is in the
-store, and is billed once. A reply that was not stored when its process died has no outcome, and is
-listed as in flight.
+reply store, and is billed once. A reply that was not stored when its process died has no outcome,
+and is listed as in flight.
 """
 
 import sys
@@ -73,11 +73,11 @@ class TaskJournal:
     log_dir: Path
     head: Head
     replies: PaidReplies | None = None
-    """The store of its samples' replies until its log has them; None: they are not stored."""
+    """Stores the replies to the task's samples until its log has them; None: no storage."""
     draws: str = ""
-    """Tasks with the same value share the draws of their workers; empty: none are shared."""
+    """Tasks with the same value share stored replies (see draws.py); empty: no sharing."""
     unbelieved: Counter[str] = field(default_factory=Counter[str])
-    """Replies with impossible token counts, by worker."""
+    """Number of replies with impossible token counts, by worker."""
     _open: Journal | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -90,8 +90,8 @@ class TaskJournal:
             return self._open
 
     def note(self, kind: Literal["request", "answer", "grade"], fields: Mapping[str, Any]) -> None:
-        """Record a sample's request, answer or grade, if any call of this process was recorded."""
-        # Failing to write loses no answer: the audit then reports what it cannot compare.
+        """Record a sample's request, answer or grade, if this process has opened the journal."""
+        # If this fails, the answer is not lost: the audit reports that it has nothing to compare.
         with self._lock:
             if self._open is not None:
                 with suppress(OSError):
@@ -116,41 +116,41 @@ class TaskJournal:
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """The journal of a sample's calls, and their purpose."""
+    """The journal of the calls in this context, their purpose (`scope`) and their sample."""
 
     journal: TaskJournal
     scope: Scope
     sample: SampleRef | None = None
     draws: Counter[bytes] = field(default_factory=Counter[bytes])
-    """How often each request was made for the sample: the number of its next draw."""
+    """Number of times that each request, by key, was made for the sample so far."""
     replays: list[str] = field(default_factory=list[str])
-    """Ids of the calls whose replies an earlier attempt had bought: they took no time."""
+    """Ids of calls with a stored reply of an earlier attempt at the sample: they took no time."""
 
 
 class HttpResponse(Protocol):
-    """A response of httpx, in each of its versions."""
+    """The parts of an httpx response that exist in all versions of httpx."""
 
     @property
     def status_code(self) -> int:
-        """The status."""
+        """The HTTP status."""
         ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Names in any case."""
+        """The response headers; their names are case-insensitive."""
         ...
 
     async def aread(self) -> bytes:
-        """Read the body; later readers get it, too."""
+        """Read the response body; it can be read again later."""
         ...
 
 
 @dataclass(slots=True)
 class CallInFlight:
-    """A call in flight: its caller sets `output`; `end` sets the rest.
+    """A call in flight: its caller sets `output`, its methods set the other fields.
 
-    Its intent is written when Inspect announces the dispatch (hooks.py). If written earlier,
-    questions that wait for a connection would count as calls that a killed run may have to pay for.
+    Its intent is written when Inspect announces the dispatch (hooks.py). If written earlier, a call
+    that waits for a connection when the run is killed would count as possibly billed.
     """
 
     request: Request
@@ -160,59 +160,59 @@ class CallInFlight:
     output: ModelOutput | None = None
     usage: Usage | None = None
     price: CallPrice | None = None
-    """The price of its reply; None if no dollars are counted."""
+    """The cost of its reply; None if no dollars are counted."""
     usd: Decimal | None = None
     ended: CallOutcome | None = None
-    """Its outcome as recorded, if it is recorded; None while nothing was dispatched."""
+    """The call's outcome, as in its journal line; None while nothing was dispatched."""
     allowance: Allowance | None = None
-    """Pays for it, attempt by attempt."""
+    """Reserves and counts its cost, attempt by attempt; None without a spending limit."""
     call: str | None = None
-    """Its id in the journal; None until it goes out, since it may wait in a queue."""
+    """Its id in the journal; None until its first attempt is sent."""
     began: float = 0.0
     attempt_began: float = 0.0
     reply_s: float | None = None
-    """Seconds that its reply took when it was bought; None if unknown."""
+    """Seconds that its reply took, originally if it was stored; None if unknown."""
     waits: bool = False
-    """Whether an attempt has failed and the next has not gone out."""
+    """Whether an attempt has failed and the next one has not been sent."""
     response: HttpResponse | None = None
-    """The response to the attempt in flight; None unless its client reports it."""
+    """The HTTP response to the attempt in flight; None if the HTTP client does not report it."""
     broken: ModelOutput | None = None
-    """The partial reply of the attempt in flight before its provider reported a failure."""
+    """The partial reply that the current attempt got before its provider reported a failure."""
     asked_wait: str = ""
     """Message about the wait that a provider has requested; empty: none."""
     draw: ReplyDraw | None = None
-    """The draw under which its reply is stored; None if it is not stored."""
+    """The storage of its reply (see draws.py); None if the reply is not stored."""
     kept: bool = False
     sent: bool = True
-    """Whether sending its attempt's request has begun, as far as that can be known."""
+    """Whether the client began to send the current request; True if it does not report this."""
     _priced: tuple[Usage | None, CallPrice] | None = None
     """The last computed price: it is needed when a reply comes and again at its end."""
     shutdown: Shutdown | None = None
-    """Admits no new attempt once the command is stopped."""
+    """Refuses further attempts once the command is being stopped."""
 
     @property
     def too_long(self) -> bool:
-        """Whether a provider refused a request for its length: it then generated nothing."""
+        """Whether the provider refused the request for its length, and so generated nothing."""
         return is_refused(self.output)
 
     @property
     def took_s(self) -> float:
-        """Seconds since it went out."""
+        """Seconds since the call was sent; 0 before."""
         return monotonic() - self.began if self.call else 0.0
 
     def _attempt_s(self) -> float | None:
-        """Return the seconds since the attempt went out; None if none did, or a record replied."""
+        """Return the seconds since the attempt was sent; None before, or for recorded replies."""
         if not self.attempt_began or provider_of(str(self.request.model)) == REPLAYING:
             return None
         return round(monotonic() - self.attempt_began, 6)
 
     @property
     def requests_lost(self) -> int:
-        """Number of its requests that got no answer and may have been billed."""
+        """Number of the call's HTTP requests that got no answer and may have been billed."""
         return self.allowance.requests_lost if self.allowance else 0
 
     async def goes_out(self) -> None:
-        """Wait for the next attempt's allowance and turn; record that it goes out."""
+        """Wait for the budget and the rate limit of the next attempt; record its dispatch."""
         self.response = None
         if self.allowance:
             await self.allowance.take()
@@ -230,7 +230,7 @@ class CallInFlight:
             self.attempt_began = monotonic()
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Count an attempt that failed and will be repeated, and release its allowance."""
+        """Record an attempt that failed and will be repeated, and release its reserved cost."""
         partial = self._came()
         if self.asked_wait:
             sys.stderr.write(f"{self.asked_wait} (attempt {attempt + 1})\n")
@@ -249,17 +249,17 @@ class CallInFlight:
             self.shutdown.landed(self)
 
     def _came(self) -> CallOutcome | None:
-        """Return the known part of a reply that its provider broke off, or None."""
+        """Return the outcome of a partial reply that its provider broke off, or None."""
         if self.broken is None:
             return None
         try:
             outcome = outcome_of(self.broken, last_event(self.span), self.took_s, refused=False)
             return self._with_headers(outcome)
-        except Exception:  # a reply that we cannot read; what it cost is then unknown
+        except Exception:  # podium cannot read the reply, so its cost is unknown
             return None
 
     def _with_headers(self, outcome: CallOutcome) -> CallOutcome:
-        """Note the cost that its provider states, and the model that a gateway called."""
+        """Add the cost that the provider states, and the model that a gateway called."""
         headers: Mapping[str, str] = self.response.headers if self.response else {}
         usd = stated_usd(outcome.raw_usage, headers)
         model = short_name(headers.get(MODEL_HEADER))
@@ -268,7 +268,7 @@ class CallInFlight:
         return outcome if usd is None else replace(outcome, usd_provider=plain(usd))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
-        """Write the intent, once; return the journal and the call's id. Raises OSError."""
+        """Write the call's `intent` line once; return the journal and the call's id, or OSError."""
         journal, request = recorder.journal.journal(), self.request
         if self.call is None:
             fields = {name: getattr(request, name) for name in INTENT}
@@ -280,8 +280,8 @@ class CallInFlight:
         return journal, self.call
 
     def watch_request(self, client: Any) -> None:
-        """Make an HTTP client note when it sends this call's request: until then none was sent."""
-        # Other clients than httpx's do not report it, so their requests count as sent.
+        """Make an HTTP client set `sent` when it sends the request; until then it is False."""
+        # Clients other than httpx's do not report this, so their requests count as sent.
         if type(getattr(client, "_transport", None)).__name__ not in TRACED:
             return
         hooks: dict[str, list[Any]] = client.event_hooks
@@ -290,14 +290,14 @@ class CallInFlight:
         self.sent = False
 
     def tell_price(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
-        """Put a reply's cost into the field that Inspect's viewer and sums use."""
+        """Put a reply's cost into the field that Inspect's viewer and totals use."""
         if self.spend is None or output.usage is None:
             return
         price = self._price(self.spend, usage_of_reply(output, response))
         output.usage.total_cost = None if price.usd is None else float(price.usd)
 
     def keep(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
-        """Store a reply that has just come, once; OSError if it cannot be written."""
+        """Store a new reply, once; OSError if it cannot be written."""
         if self.reply_s is None:
             self.reply_s = (output.metadata or {}).get(STATED, self._attempt_s())
         # Empty replies are not billed, so they are not stored.
@@ -306,7 +306,7 @@ class CallInFlight:
             self.kept = True
 
     def end(self, error: BaseException | None = None) -> None:
-        """Record its outcome, and compute its cost; OSError if it cannot be written."""
+        """Record the call's outcome and compute its cost; OSError if it cannot be written."""
         event = last_event(self.span)
         if error is not None and not event and not self.call:
             return
@@ -325,23 +325,23 @@ class CallInFlight:
                 raise
 
     def _outcome(self, event: ModelEvent | None, error: BaseException | None) -> CallOutcome:
-        """Return its outcome; no content from a provider makes this fail."""
+        """Return the call's outcome; never fails because of a provider's content."""
         took = self.took_s
         try:
             made_readable(self.output, event)
             if error is None:
                 return outcome_of(self.output, event, took, refused=self.too_long)
             outcome = failed(error, event, took, self.broken)
-            # If it waits, the next attempt never went out; nor did one that was cancelled before
-            # its client had begun to send it.
+            # The last attempt was not sent if the call ended while it waited for this attempt, or
+            # was cancelled before its client began to send.
             unsent = self.waits or not (self.sent or isinstance(error, Exception))
             return replace(outcome, event=None, refused=True) if unsent else outcome
-        except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
+        except Exception as odd:  # podium cannot read the reply, so its cost is unknown
             kind, uuid = type(error or odd).__name__, event.uuid if event else None
             return CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
 
     def set_price(self, outcome: CallOutcome) -> None:
-        """Put the call's cost into the outcome, so that a later change of the book is detected."""
+        """Put the cost into the outcome, so that an audit detects a later change of the book."""
         if self.spend is None:
             return
         self.price = self._price(self.spend, outcome.usage)
@@ -358,7 +358,7 @@ class CallInFlight:
         return self._priced[1]
 
     def settle(self) -> None:
-        """Count the call after any outcome or error, and release its allowance."""
+        """Count the call's cost after any outcome or error, and release what was reserved."""
         if self.allowance is None:
             return
         if outcome := self.ended:
@@ -375,7 +375,7 @@ class CallInFlight:
         self.allowance.release()
 
     def _lost(self, allowance: Allowance, final: int) -> None:
-        """Count the unanswered requests of the attempt in flight, its client's tries included."""
+        """Count the attempt's HTTP requests without an answer, its client's retries included."""
         if allowance.in_flight:
             within = _unanswered(last_event(self.span)) if allowance.requests > 1 else 0
             allowance.lost(within + final)
@@ -386,9 +386,9 @@ INTENT = ("role", "step", "price_ref", "service", "prompt_bytes", "max_tokens")
 
 
 TRACED = ("AsyncHTTPTransport", "LoopScopedTransport")
-"""Transports of httpx, httpx2 and Inspect, which report their steps with a request."""
+"""Transports of httpx, httpx2 and Inspect, which report each step of sending a request."""
 SENDS = ".send_request_headers.started"
-"""The step after connecting, before anything is written to the connection."""
+"""Suffix of the step after connecting, before anything is written to the connection."""
 
 
 async def _trace_request(request: Any) -> None:
@@ -421,7 +421,7 @@ def current_journal() -> TaskJournal | None:
 
 @asynccontextmanager
 async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[CallInFlight]:
-    """Wrap one call in a separate span: it is recorded before and after, and paid for.
+    """Record one call, which has its own span, before and after, and count its cost.
 
     Raises `SpendLimit` before a call that exceeds the limit, and OSError before one that cannot be
     recorded.
@@ -461,9 +461,9 @@ def _allowance(request: Request, spend: Spend) -> Allowance:
 
 @asynccontextmanager
 async def as_if_bought(request: Request, spend: Spend | None) -> AsyncGenerator[None]:
-    """Hold the amount that a call would hold in a question's meter; raises as `record_call`.
+    """Reserve a call's maximum cost in a question's budget; raises the errors of `record_call`.
 
-    Whether a question has reached its limit must not depend on which system bought a shared draw.
+    Whether a question has reached its limit must not depend on which system paid for the reply.
     """
     if spend is None or not spend.above or spend.limit is None:
         yield
@@ -477,7 +477,7 @@ async def as_if_bought(request: Request, spend: Spend | None) -> AsyncGenerator[
 
 
 def _unanswered(event: ModelEvent | None) -> int:
-    """Return the number of tries inside one event, except its last, without an answer."""
+    """Return how many HTTP attempts inside one event, its last excepted, may have been billed."""
     if event is None:
         return 0
     ids = [request_id.model_dump() for request_id in event.request_ids or ()]
@@ -501,7 +501,7 @@ def read_back(request: Request, bought: BoughtReply, spend: Spend | None) -> Cal
         journal.outcome(call, in_flight.ended)
         if not bought.shared_from:
             recorder.replays.append(call)
-    # After the journal: Inspect keeps an event of a killed process, and none may lack its lines.
+    # Only after the journal lines: Inspect keeps the event even if this process is killed now.
     transcript()._event(event)  # pyright: ignore[reportPrivateUsage]
     if spend and in_flight.price:
         in_flight.usd = spend.add(in_flight.price, cached=True)
@@ -512,7 +512,7 @@ def read_back(request: Request, bought: BoughtReply, spend: Spend | None) -> Cal
 def recording(
     journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
 ) -> Generator[Recorder | None]:
-    """Record the calls made within in a journal; None changes nothing."""
+    """Record the calls made inside this context in `journal`; None changes nothing."""
     if journal is None:
         yield None
         return
@@ -523,7 +523,7 @@ def recording(
 
 @contextmanager
 def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJournal]:
-    """Record the calls that pools make within, outside any eval: training, serving."""
+    """Record the calls made inside this context in a new journal: for training and serving."""
     journal = TaskJournal(log_dir, head)
     try:
         with recording(journal, scope):
@@ -533,7 +533,7 @@ def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJo
 
 
 def next_draw(request: Request) -> ReplyDraw | None:
-    """Return the draw of a request; None if no replies are stored, as outside a run."""
+    """Return the storage of the request's next reply; None if replies are not stored."""
     recorder = current_recorder()
     if recorder is None or recorder.sample is None:
         return None
@@ -541,7 +541,7 @@ def next_draw(request: Request) -> ReplyDraw | None:
     if journal.replies is None:
         return None
     task, scope = journal.head.task, recorder.scope
-    # A model in this process costs nothing, and its seconds belong to its system.
+    # An embedded model's replies are not shared: it costs nothing, and its time is its system's.
     embedded = str(request.model).startswith(EMBEDDED)
     shared = "" if scope != "inference" or embedded else journal.draws
     sample = sample_name(shared or task, ref.question, ref.epoch)

@@ -1,4 +1,4 @@
-"""Which logs and journals are one run of a system, and all their content."""
+"""Groups logs and journals by system run (one system on one suite), and reads their content."""
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -66,13 +66,13 @@ class WorkerFacts(BaseModel):
     knowledge_cutoff: str = "unknown"
     config: dict[str, Any] = Field(default_factory=dict[str, Any])
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Arguments of the provider, e.g. `reasoning_enabled`: identity too."""
+    """Provider arguments, e.g. `reasoning_enabled`: other arguments make another worker."""
     not_auditable: str = ""
-    """Why the dollars of its calls are unknown; empty if tokens and a price give them."""
+    """Reason why the cost of its calls is unknown; empty if tokens and a price give it."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Config and provider arguments: the differences between workers with the same model."""
+        """Config and provider arguments: they distinguish workers with the same model."""
         return {**self.config, **self.args}
 
     @cached_property
@@ -92,13 +92,13 @@ class RunFacts(BaseModel):
     data_revision: str
     dates: str
     paper: str = ""
-    """The suite's paper, by its card; empty in logs older than this field."""
+    """The paper that the suite's card cites; empty in older logs."""
     publishable: bool
     split: str
     prompt: Prompt = OFFICIAL
-    """How the questions were put; logs without it are older than the choice."""
+    """The prompt of the questions: the benchmark authors' or the Conductor paper's."""
     overflows: Overflows = UNANSWERED
-    """The result of an answer whose request was too long; older logs lack it."""
+    """How an answer counts if its request was too long for the worker's context."""
     system: str
     args: dict[str, Any]
     pool: str
@@ -115,43 +115,43 @@ class RunFacts(BaseModel):
     uses_targets: bool = False
     reference_allowed: bool = True
     order: int | None = None
-    """Place of the system in the run's order, from 1; None in logs older than the shuffle."""
+    """The system's position, from 1, in the run's random order of systems; None in older logs."""
     journal: int | None = None
     """Set if every call of the log is in a journal too; None in logs older than journals."""
     source: str = ""
-    """The system's source, by its manifest. This and the next three are empty in older logs, whose
-    `notes` hold the deviations."""
+    """The source that the system's manifest states. This and the next three fields are empty in
+    older logs, which have the deviations in `notes`."""
     deviations: tuple[str, ...] = ()
     calls_expected: tuple[int, int] | None = None
-    """Minimum and maximum worker calls of a question; None if the system declares none."""
+    """Minimum and maximum worker calls per question; None if the system declares none."""
     prompt_sha256: str = ""
     """Digest of the system's own prompts; empty if it has none."""
     equal: str = ""
-    """Budget of every system for one question, as `calls=9`; empty: no common budget."""
+    """Budget of every system for one question, e.g. `calls=9`; empty: no common budget."""
     draws: Draws = FRESH
-    """Whether the run's systems shared draws; logs without it are older than sharing."""
+    """Whether the run's systems shared stored replies (see draws.py); older logs lack it."""
     headline: str = ""
-    """The system that the run declared beforehand for its headline; empty for none."""
+    """The system whose result the run declared beforehand as its main one; empty: none."""
     gate_sha256: str = ""
-    """Digest of the gate that the run stated beforehand; empty for none."""
+    """Digest of the pass criteria (gate) that the run declared beforehand; empty: none."""
     run_file: Mapping[str, Any] = {}
-    """Digest of the file that stated the run, and the options typed beside it; empty for none."""
+    """Digest of the file that described the run, and extra command-line options; empty: none."""
     redacted: bool = False
     """True for a copy without texts, which is shared without its journals."""
 
     @property
     def plans_uncalled(self) -> bool:
-        """Whether a conductor plans without a call, by parameters learnt in the run."""
+        """Whether the conductor plans with parameters learnt in the run, without a model call."""
         return self.system.startswith(CONDUCTOR) and "learned" in self.args
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
-    """Return a log's facts about its run; None for a foreign log, UserError for a newer one."""
+    """Return a log's facts about its run; None if not podium's, UserError if another version's."""
     return facts_in(log.eval.metadata, path)
 
 
 def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
-    """Return the same as `run_facts`, from the metadata in a log's header."""
+    """Return the result of `run_facts` from the metadata in a log's header."""
     stored: object = (metadata or {}).get(PODIUM)
     if not isinstance(stored, Mapping) or "system" not in stored:
         return None
@@ -168,7 +168,7 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
 UP = 4
 """Maximum number of folders between a log and the directory with its run's journals."""
 JOURNALS = f"**/{FOLDER}/*/*.jsonl"
-"""The pattern of system runs' journals, below any directory."""
+"""Glob pattern of system runs' journals, below any directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class RunFiles:
 
     @property
     def size(self) -> int:
-        """Bytes of all of them."""
+        """Total size of the files, in bytes."""
         return sum(path.stat().st_size for path in (*self.logs, *self.journals))
 
 
@@ -194,7 +194,7 @@ def has_system_runs(folder: Path) -> bool:
 
 
 def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
-    """Return the system runs below a directory, sorted, some of journals alone; UserError: none."""
+    """Return the system runs below a directory, sorted; some may lack logs. UserError if none."""
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
     journals = {path.parent for path in folder.glob(JOURNALS)}
@@ -258,7 +258,7 @@ class SampleRecord:
     events: list[CallEvent]
     lost: list[CallEvent]
     chars: Mapping[str, int]
-    """Length of replies, by the event's uuid; empty if texts were removed."""
+    """Length of replies in characters, by the event's uuid; empty if texts were removed."""
     digests: SampleDigests | None = None
 
 
@@ -297,12 +297,12 @@ def header_record(log: RawLog) -> LogRecord:
 
 
 class LogReading:
-    """A log that its opener reads sample by sample."""
+    """Builds the record of a log from the samples that the caller reads one by one."""
 
     def __init__(
         self, log: RawLog, pairs: set[tuple[str, int]], *, answers: bool = False, digests: bool
     ) -> None:
-        """Take its header; `pairs` are those of newer logs; `end` adds this log's to them."""
+        """Read the header; `pairs`: (question, epoch) in newer logs, to which `end` adds."""
         self.record = header_record(log)
         self._log, self._seen, self._digests = log, pairs, digests
         self._whose = log_header(log.header) if answers else None
@@ -313,7 +313,7 @@ class LogReading:
         events: Sequence[CallEvent] | None = None,
         lost: Sequence[CallEvent] | None = None,
     ) -> None:
-        """Take a sample, with its calls if they are already read."""
+        """Add a sample; `events` and `lost`: its calls, if the caller has already read them."""
         sample_record = _sample(sample, self._seen, events, lost, digests=self._digests)
         self.record.samples.append(sample_record)
         if self._whose:
@@ -369,7 +369,7 @@ def _sample(
 
 @dataclass(slots=True)
 class JournalRecord:
-    """One journal, apart from its calls."""
+    """The content of one journal, without its calls."""
 
     path: Path
     head: Json
@@ -390,7 +390,7 @@ class JournalRecord:
 
     @property
     def chain(self) -> JournalChain:
-        """The check of its digests, made on demand, since no row needs it."""
+        """The result of checking the journal's hash chain, made only on demand."""
         return read_chain(self.path)
 
 
@@ -401,14 +401,14 @@ class CallRecord:
     journal: JournalRecord
     intent: Json
     retries: list[Json] = field(default_factory=list[Json])
-    """Its failed HTTP attempts after which another was planned."""
+    """The lines of its failed HTTP attempts after which another one was planned."""
     followed: int = 0
     last: Json = field(default_factory=dict[str, Any])
     """The last `again` line."""
     outcome: Json | None = None
 
     def tried(self, line: Json) -> None:
-        """Take a `retry` or an `again` line."""
+        """Add a `retry` or an `again` line."""
         if line.get("kind") == "retry":
             self.retries.append(line)
         else:
@@ -435,11 +435,11 @@ class Gathered:
     """The journals' `answer` lines, by the sample's uuid."""
     grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     twice: list[str] = field(default_factory=list[str])
-    """Sentences about calls that are recorded twice, or that end without a begin."""
+    """Sentences about calls with two intents, two outcomes or no intent."""
 
 
 def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> Gathered:
-    """Read a system run's files, optionally with answers and digests; UserError for damage."""
+    """Read a system run's files, optionally answers and digests; UserError if one is damaged."""
     ledger = read_journals(files)
     pairs: set[tuple[str, int]] = set()
     for path in files.logs:
@@ -464,7 +464,7 @@ def read_journals(files: RunFiles) -> Gathered:
 
 @contextmanager
 def naming_system_run(files: RunFiles) -> Generator[None]:
-    """Turn errors from logs and journals of one system run into a UserError that names them."""
+    """Turn errors from reading a system run's files into a UserError with their folders."""
     try:
         yield
     except UNFOUNDED as error:
@@ -477,7 +477,7 @@ def naming_system_run(files: RunFiles) -> Generator[None]:
 
 
 def keep_line(journal: JournalRecord, entry: Json, ledger: Gathered) -> None:
-    """Take one line of a journal."""
+    """Add one line of a journal to its record and to the ledger."""
     kind = entry.get("kind")
     journal.closed |= kind in ("totals", "closed")
     journal.torn += kind == "torn"
@@ -522,11 +522,11 @@ def calls_of(path: Path) -> Collection[CallRecord]:
 
 NO_MODEL = "none/none"  # Inspect's value if no model was given
 OURS = ("ask_differently", "offer_public_tests")
-"""Solvers that podium's tasks put before any other (harness/inspect_adapters.py)."""
+"""Solvers that podium's tasks run before all others (harness/inspect_adapters.py)."""
 
 
 def plain_facts(header: Json) -> RunFacts | None:
-    """Return the run facts of a log in which one of podium's suites called a model alone."""
+    """Return the run facts of a log of plain `inspect eval` on podium's suite; None for others."""
     about: Json = header["eval"]
     stored: object = (about.get("metadata") or NOTHING).get(PODIUM)
     if not isinstance(stored, Mapping) or "suite" not in stored or "system" in stored:
@@ -543,7 +543,7 @@ def plain_facts(header: Json) -> RunFacts | None:
             "label": PLAIN,
             "prices": book.as_json(),
             "workers": {name: WorkerFacts(model=id, price=id) for name, id in models.items()},
-            "seed": 0,  # podium drew nothing
+            "seed": 0,  # podium used no random numbers
             "time_scale": 1.0,
             "notes": _notes(book, sorted({*models.values()})),
         }
@@ -562,7 +562,7 @@ def _system(header: Json) -> str:
 
 
 def _models(about: Json) -> Iterator[tuple[str, str]]:
-    """Yield the models under the names of their calls: roles, or model names."""
+    """Yield pairs of a role, or a model's name if it has no role, and the model's name."""
     model, roles = str(about.get("model", "")), cast(Json, about.get("model_roles") or NOTHING)
     if model != NO_MODEL:
         yield model, model

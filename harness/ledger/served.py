@@ -1,4 +1,4 @@
-"""Served requests, from journals alone: each with its calls and its ending."""
+"""Requests to `podium serve`, read from journals alone: each with its calls and its outcome."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,15 +26,15 @@ from podium.harness.prices import Book
 SUITE, PURPOSE = "served", "serving"
 """Placeholders for the suite and the purpose of served requests."""
 TRACE = re.compile(r"req-(\d{8})-[0-9a-f]{16}")
-"""The id of a request: its first day, by UTC, and a random part."""
+"""The id of a request: the UTC date of its beginning, and a random part."""
 ANSWERED, GONE = 200, 499
-"""Statuses of a request that got its answer, and of one whose client disconnected."""
+"""HTTP statuses of a request that got its answer, and of one whose client disconnected."""
 Ending = Literal["answered", "refused", "cut off", "in flight"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServedQuery:
-    """One request to a server; None: not recorded."""
+    """One request to a server; a field is None if the journal does not have it."""
 
     journal: JournalRecord
     trace: str
@@ -44,33 +44,33 @@ class ServedQuery:
     resolved: str | None
     dialect: str
     key: str | None
-    """The name of the key that paid."""
+    """The name of the API key whose budget paid."""
     at: str
     status: int | None
     """HTTP status; None if it is in flight, or was when its process died."""
     error: str | None
-    """The kind of its refusal."""
+    """The kind of error if the request was refused."""
     depth: int | None
     steps: int | None
     stopped: str | None
     plan: str | None
-    """As JSON, without texts."""
+    """The plan as JSON, without texts."""
     latency_s: float | None
     input_sha256: str | None
     answer_sha256: str | None
     shape_sha256: str | None
     rows: Sequence[Call]
     sent: Mapping[str, str | None]
-    """By call: the digest of its request as it went out, which an adapter may have changed."""
+    """Call id -> digest of the request as it was sent, after changes by Inspect's adapter."""
 
     @property
     def day(self) -> date:
-        """The day on which it began, by UTC."""
+        """The UTC date on which the request began."""
         return date.fromisoformat(self.at[:10])
 
     @property
     def ending(self) -> Ending:
-        """Its ending, by its status."""
+        """How the request ended, derived from its HTTP status."""
         if self.status is None:
             return "in flight"
         if self.status == GONE:
@@ -79,13 +79,13 @@ class ServedQuery:
 
     @property
     def facts(self) -> Json:
-        """Its request fields and its ending, as plain values."""
+        """The fields of the request and its ending, as plain values."""
         fields = {name: getattr(self, name) for name in ("ending", *ASKED, "status", "error")}
         return {**fields, "day": str(self.day)}
 
     @property
     def answer(self) -> AnswerRecord:
-        """The substitute for a log's answer and grade."""
+        """An answer record without a grade, in place of the one that a log would have."""
         head = self.journal.head
         fields = {name: str(head.get(name, "")) for name in ("task", "suite", "system", "label")}
         none = dict.fromkeys(("score", "answer", "target", "plan_sha256", "critical_path_s"))
@@ -115,7 +115,7 @@ ENDED = ("status", "error", *SHAPE, "latency_s", "answer_sha256", "shape_sha256"
 
 
 def queries_of(ledger: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
-    """Yield the requests of a served system, in the order in which they began, with their rows."""
+    """Yield the requests to a served system, with the rows of their calls, in order of start."""
     rows_by_sample: dict[str, list[Call]] = {}
     for row in rows:
         rows_by_sample.setdefault(row.sample, []).append(row)
@@ -140,7 +140,7 @@ def queries_of(ledger: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
 
 
 def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> list[Call]:
-    """Return the rows of a request from its lines in memory, equal to those from its files."""
+    """Return a request's rows from journal lines in memory; equal to the rows from files."""
     journal = JournalRecord(Path(), head)
     ledger = Gathered(RunFiles("", str(head.get("task", "")), (), ()), journals=[journal])
     for line in lines:
@@ -149,7 +149,7 @@ def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> li
 
 
 def served_below(log_dir: Path) -> list[RunFiles]:
-    """Return the served systems below a directory, sorted; empty if nothing was served."""
+    """Return the journals of each served system below a directory, sorted; empty if none."""
     places: dict[Path, list[Path]] = {}
     for path in sorted(log_dir.glob(SERVED)):
         places.setdefault(path.parent, []).append(path)
@@ -160,12 +160,12 @@ def served_below(log_dir: Path) -> list[RunFiles]:
 
 
 def is_served(files: RunFiles) -> bool:
-    """Return whether the files of a system run are those of a server."""
+    """Return whether `podium serve` wrote the files of a system run."""
     return not files.logs and files.task.startswith(SERVING)
 
 
 def served_requests(log_dir: Path) -> Iterator[ServedQuery]:
-    """Yield every request to the systems that were served into a directory."""
+    """Yield every request to `podium serve` in the journals below a directory."""
     for files in served_below(log_dir):
         with naming_system_run(files):
             joined = merged(gather(files))
@@ -181,7 +181,7 @@ def read_trace(log_dir: Path, trace: str) -> ServedQuery | None:
 
 
 def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
-    """Return the content of a served system's journals on one request; None if there is none."""
+    """Return the content of a served system's journals about one request; None if there is none."""
     for path in _of_its_day(files.journals, trace):
         journal = JournalRecord(path, {})
         ledger = Gathered(files, journals=[journal])
@@ -194,7 +194,7 @@ def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
 
 
 def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
-    """Yield the journals that can contain a request: begun on its day or an adjacent one."""
+    """Yield the journals that can contain a request: created on its date or an adjacent one."""
     if not (match := TRACE.fullmatch(trace)):
         return
     try:
@@ -212,7 +212,7 @@ def traces_below(log_dir: Path) -> Iterator[tuple[str, str]]:
 
 
 def as_it_was_asked(query: ServedQuery) -> str:
-    """Return a line with the requested model, the key and the ending."""
+    """Return a line with the requested model, the API key's name and the ending."""
     key = f", key {query.key}" if query.key else ""
     status = "" if query.status is None else f" with status {query.status}"
     error = f": {query.error}" if query.error else ""

@@ -14,10 +14,10 @@ UNKNOWN = "unknown"
 PAID = {"live": "", "": " (podium did not run it, so whether it was paid is unknown)"}
 """Note on the billed dollars, by label; runs with other labels paid nothing."""
 FIRST = 100
-"""Characters of a reply that the brief form shows."""
+"""Number of characters of a reply that `brief_text` shows."""
 Lines = Iterator[str]
 Said = Callable[[Call], Lines]
-"""Yields the lines that show the texts of a call."""
+"""A function that yields the output lines with the texts of a call."""
 
 
 def query_text(details: Iterable[QueryDetail]) -> str:
@@ -29,7 +29,7 @@ def query_text(details: Iterable[QueryDetail]) -> str:
 
 
 def brief_text(details: Iterable[QueryDetail]) -> str:
-    """Return queries with the first words of each reply."""
+    """Return queries with only the first `FIRST` characters of each reply."""
     return "\n\n".join(
         "\n".join(_lines(detail, (), lambda row, detail=detail: _first_words(row, detail)))
         for detail in details
@@ -53,7 +53,7 @@ def _lines(detail: QueryDetail, question: Iterable[str], to_lines: Said) -> Line
 
 
 def _own(lines: Iterable[str]) -> Lines:
-    """Yield podium's lines without control characters: each stays one line."""
+    """Yield lines with control characters replaced by spaces, so that each stays one line."""
     for line in lines:
         yield "".join(character if character.isprintable() else " " for character in line)
 

@@ -1,8 +1,8 @@
 """Runs of systems, read from logs: the result of each question, and the sums of all calls.
 
 A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
-log that has it, and a call that several repeat (by its event's uuid) counts once. Logs are
-read raw, newest first, one sample at a time, those of many runs in several processes.
+log that has it, and a call that is in several logs (with one event uuid) counts once. Logs are
+read raw, newest first, one sample at a time; several processes read large sets of logs.
 """
 
 import hashlib
@@ -82,9 +82,9 @@ from podium.harness.usage import usage_from_json
 from podium.harness.workflow import MALFORMED, workflow_of
 
 GROUPINGS = ("difficulty", "platform")
-"""Facts of a question by which a report groups a suite's results, in this order."""
+"""Metadata fields of a question by which a report groups a suite's results, in this order."""
 PLANNING = f"{CONDUCTOR}: plan"
-"""Prefix of the name of every call that asks a model for a plan; routing calls have another."""
+"""Prefix of the step name of each call that requests a plan; routing calls have another prefix."""
 DIGITS = 16
 OTHER_FAULT = "another fault"
 FAULTS = {
@@ -101,8 +101,8 @@ FAULTS = {
     "access to a step that has not run": r"step \d+ (may read earlier steps |reads step \d+, )",
     "access that cannot be read": r"step \d+: access |step \d+ reads the same step twice",
 }
-"""Classes of faults in plans, and how their reasons begin (conductor/parse.py, json_form.py and
-reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
+"""Class of a plan's fault -> pattern of the beginnings of its error messages (conductor/parse.py,
+json_form.py, reading.py, harness/workflow.py). A message may quote model output; a class never."""
 
 
 Made = TypeVar("Made")
@@ -111,14 +111,14 @@ Stamp = tuple[tuple[Path, int, int], ...]
 
 @dataclass(frozen=True)
 class Beside(Generic[Made]):
-    """Further values made from system runs whose logs a table reads, so that each is read once."""
+    """Values that `make` computes while a table reads the logs, so that each log is read once."""
 
     make: Callable[[Gathered], Made]
     system_runs: Sequence[RunFiles]
     _made: dict[RunFiles, tuple[Stamp, Made]] = field(default_factory=dict[RunFiles, Any])
 
     def of_logs(self, paths: Sequence[Path]) -> RunFiles | None:
-        """Return the system run that has exactly these logs, newest first."""
+        """Return the system run that has exactly these logs, given newest first; None if none."""
         return self._by_logs.get(tuple(paths))
 
     @cached_property
@@ -126,7 +126,7 @@ class Beside(Generic[Made]):
         return {files.logs: files for files in self.system_runs}
 
     def keep(self, files: RunFiles, stamp: Stamp, value: Made) -> None:
-        """Store the value made from files whose state was `stamp`."""
+        """Store the value made from files with these sizes and modification times (`stamp`)."""
         self._made[files] = stamp, value
 
     def made_of(self, files: RunFiles) -> Made | None:
@@ -147,7 +147,7 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below directories, and foreign logs; UserError if it finds no run."""
+    """Return the system runs below `dirs`, and logs not by podium; UserError if there is no run."""
     places = dirs if recursive else [path for top in dirs for path in (top, *shard_dirs(top))]
     groups: dict[object, list[SystemRun]] = {}
     remaining, foreign = list[Path](), list[Path]()
@@ -183,7 +183,7 @@ def _whole(runs: Sequence[SystemRun], dirs: Sequence[Path]) -> SystemRun:
 def _read_runs(
     paths: Iterable[Path], foreign: list[Path], beside: Beside[Any] | None
 ) -> Iterator[tuple[tuple[object, ...], SystemRun]]:
-    """Yield the system runs of logs, each with the key that it shares with its other shards."""
+    """Yield the system runs of logs, each with a key: the same for all shards of one run."""
     groups: dict[object, list[_Head]] = {}
     for path in paths:
         head = _read_head(path)
@@ -233,9 +233,9 @@ def _sums(
 
 
 def _paid(group: Sequence["_Head"]) -> ByScope | None:
-    """Return a run's paid calls by scope, from its task's journals: only they have every call.
+    """Return a run's paid dollars by scope, from its task's journals: only they have every call.
 
-    None for a run that cost nothing, as its workers are not live, and for logs older than journals.
+    None for a run without live workers, which cost nothing, and for logs older than journals.
     """
     facts = group[0].run.facts
     if facts.label != "live" or not all(head.run.facts.journal for head in group):
@@ -248,7 +248,7 @@ def _paid(group: Sequence["_Head"]) -> ByScope | None:
 
 
 def _join(groups: dict[object, list["_Head"]], head: "_Head") -> None:
-    """Add a log to the group of its task and of its experiment, which become one group."""
+    """Add a log to the groups with its task id and with its run identity: they become one group."""
     same_task, same_run = groups.get(head.task, []), groups.get(head.identity, [])
     group = [*same_task, *(() if same_task is same_run else same_run), head]
     for member in group:
@@ -262,9 +262,9 @@ class _Head:
     name: str
     task: str
     identity: tuple[str, ...]
-    """Stays the same if an experiment grows (a larger limit), though its task id may change."""
+    """Stays the same if a run is enlarged (a larger limit), though its task id may change."""
     run: SystemRun
-    """As the log's header has it."""
+    """The run as far as the log's header describes it."""
 
 
 def _read_head(path: Path) -> _Head | None:
@@ -296,7 +296,7 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
 def read_figures(
     paths: Sequence[Path], gathered: Gathered | None = None
 ) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first."""
+    """Return a result per (question, epoch), and sums of calls by kind; `paths`: newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     event_ids: set[str] = set()
@@ -311,7 +311,7 @@ def read_figures(
                     origin = event.role, event.model, event.phase
                     kind = CallKind(entry.newest, *origin, counted, paid)
                     spend.setdefault(kind, CallSum()).add(row)
-                    if event.id:  # events of very old logs have no uuid, and are no copies
+                    if event.id:  # events of very old logs have no uuid: count each
                         event_ids.add(event.id)
         if attempt:
             attempts[attempt.question, attempt.epoch] = attempt
@@ -327,13 +327,13 @@ class SampleCalls:
     book: Book
     path: Path
     sample: Json
-    """Only its names, if the attempt was repeated."""
+    """The logged sample; only `id`, `epoch` and `uuid` if the attempt was repeated."""
     calls: tuple[CallEvent, ...]
     current: bool
     newest: bool
 
     def call(self, event: CallEvent) -> Call:
-        """Return a call from its log alone, at the log's price book."""
+        """Return a call's row from its log alone, priced at the log's price book."""
         uuid = str(self.sample.get("uuid") or "")
         sample_key = str(self.sample["id"]), self.sample["epoch"], uuid
         base, price = logged_call(self.log, self.book, event, sample_key, counted=self.current)
@@ -341,7 +341,7 @@ class SampleCalls:
 
 
 def entries(paths: Sequence[Path], gathered: Gathered | None = None) -> Iterator[SampleCalls]:
-    """Yield the samples of some logs, newest log first, then the remains of failed attempts."""
+    """Yield each sample's calls, newest log first, then the logged calls of failed attempts."""
     pairs, read_pairs = set[tuple[str, int]](), set[tuple[str, int]]()
     lost: list[SampleCalls] = []
     for path in paths:
@@ -430,8 +430,8 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
 
 
 def _is_overstated(entry: SampleCalls) -> bool:
-    """Return whether Inspect's total of a sample exceeds the sum of its calls."""
-    # It may be lower: Inspect omits replies from its cache and calls of later grading.
+    """Return whether Inspect's token total of a sample exceeds the sum of its calls."""
+    # The total may be lower: Inspect omits replies from its cache and calls of later grading.
     totals: Json = entry.sample.get("model_usage") or NOTHING if entry.calls else NOTHING
     for model, total in totals.items():
         stated = usage_from_json(total) or Usage()
@@ -448,7 +448,7 @@ def _plan_shape(shape: Json) -> str | None:
 
 
 def _plan_fault(shape: Json) -> str | None:
-    """Return the kind of fault of a sample's plan; older redacted copies do not record it."""
+    """Return the class of fault of a sample's plan; `SECRET` if an older redacted copy lacks it."""
     plan = shape.get("plan")
     hidden = str(plan).startswith("sha256:") and not shape.get("steps") and not shape.get("stopped")
     return SECRET if hidden else fault_of(plan)
@@ -484,7 +484,7 @@ def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
 
 
 def _permutation(metadata: Mapping[str, Any]) -> list[int] | None:
-    for key in ("asked", "question"):  # a later epoch's own order comes first
+    for key in ("asked", "question"):  # `asked`: the order of options in a later epoch
         facts: object = metadata.get(key)
         if isinstance(facts, Mapping) and "permutation" in facts:
             return list(cast(Mapping[str, Any], facts)["permutation"])
@@ -504,18 +504,18 @@ def spent(log_dir: Path, book: Book) -> Decimal:
 
 
 def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
-    """Return the would-be dollars of all attempts below a run's directory, at the run's book."""
+    """Return the dollars of all attempts below a run's directory, at the run's price book."""
     # Journals have every call, also those that no log kept. Calls that only a log has (it is older,
-    # or its journal is gone) count as well, at the log's book.
+    # or its journal is gone) count as well, at the log's price book.
     journal_ids: set[str] = set()
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
-    logs = outside_shards(log_dir, logs)  # leases record what shards have spent
+    logs = outside_shards(log_dir, logs)  # leases record the spend of shards
     journals = sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl"))
     return spent_by(chain(_journalled(journals, book, journal_ids), _logged(logs, journal_ids)))
 
 
 def _journalled(paths: Iterable[Path], book: Book, journal_ids: set[str]) -> Iterator[Call]:
-    """Yield the attempts of journals; add spans and uuids of their events to `journal_ids`."""
+    """Yield the call attempts in journals; add their spans and event uuids to `journal_ids`."""
     for path in paths:
         for record, calls in journal_calls(path, book):
             names = record.intent.get("span"), (record.outcome or {}).get("event")

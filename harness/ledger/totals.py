@@ -1,9 +1,9 @@
-"""THE sum: calls added up, per question and per system, wherever spend is shown or limited.
+"""All sums of calls, per question and per system: for tables, reports and spending limits.
 
-Two kinds of dollars, never mixed, and calls that grade are in neither. *Would-be*: the graded
-attempts at the list price in the log's book, as if nothing had been cached, to compare systems.
-*Paid*: what a provider billed of all attempts, by the journals where there are any; nothing for
-recorded and rehearsal workers.
+Two kinds of dollars are never mixed, and neither includes calls that grade. *Would-be* dollars
+compare systems: the graded attempts at the list price in the log's price book, as if nothing had
+been cached. *Paid* dollars: the provider's bill for all attempts, from journals if there are any;
+0 for recorded and rehearsal workers.
 """
 
 from collections import Counter, defaultdict
@@ -32,14 +32,14 @@ Key = TypeVar("Key")
 
 @dataclass(slots=True)
 class CallSum:
-    """Sums over the known values of some calls, and how many calls each of them lacks."""
+    """Sums of the known values of some calls, and numbers of calls whose value is unknown."""
 
     calls: int = 0
     failed: int = 0
     untold: int = 0
-    """Calls that reported no usage; refused calls have used none and do not count."""
+    """Number of calls without reported usage; refused calls used none and do not count."""
     unthought: int = 0
-    """Calls that do not report how much of their output was reasoning."""
+    """Number of calls that do not report their reasoning tokens."""
     input: int = 0
     cache_read: int = 0
     cache_write: int = 0
@@ -52,18 +52,18 @@ class CallSum:
     unlisted: int = 0
     high: Decimal = ZERO
     unbounded: int = 0
-    """Calls without an upper bound, or whose price is unknown."""
+    """Number of calls without an upper bound of their cost, or with an unknown price."""
     unpriced: int = 0
-    """Calls that were answered, and lack a price: the reason if there is no dollar figure."""
+    """Number of answered calls without a price: with any, there is no dollar figure."""
     unknown: int = 0
     on_gpu: int = 0
     gpu_s: Decimal = ZERO
     usd_gpu: Decimal = ZERO
     contradictory: int = 0
-    """Calls whose counts of tokens cannot all be true."""
+    """Number of calls whose token counts contradict each other."""
 
     def add(self, call: Call) -> None:
-        """Count one call, or one attempt at it."""
+        """Add one call, or one HTTP attempt of a call."""
         self.calls += 1
         self.failed += call.error is not None
         self._tokens(call)
@@ -105,18 +105,18 @@ class CallSum:
             self.reasoning += call.reasoning
 
     def plus(self, summand: "CallSum") -> "CallSum":
-        """Return the sum of both."""
+        """Return the sum of this and `summand`."""
         pairs = ((getattr(self, name), getattr(summand, name)) for name in SUMMED)
         return CallSum(*(value + addend for value, addend in pairs))
 
     @property
     def tokens_in(self) -> int | None:
-        """Cached input included; None if a call reported no usage."""
+        """Input tokens, cached ones included; None if a call reported no usage."""
         return None if self.untold else self.input + self.cache_read + self.cache_write
 
     @property
     def tokens_out(self) -> int | None:
-        """Reasoning included."""
+        """Output tokens, reasoning included; None if a call reported no usage."""
         return None if self.untold else self.output
 
     @property
@@ -126,12 +126,12 @@ class CallSum:
 
     @property
     def billed(self) -> Decimal | None:
-        """Dollars; None if the price of a call is unknown."""
+        """Billed dollars; None if the price of a call is unknown."""
         return None if self.unbilled else self.usd
 
     @property
     def listed(self) -> Decimal | None:
-        """Dollars at list price, nothing cached; None if a call has no price."""
+        """Dollars at list price, as if nothing were cached; None if a call has no price."""
         return None if self.unlisted else self.usd_list
 
     @property
@@ -153,9 +153,9 @@ def add_up(calls: Iterable[Call]) -> CallSum:
 
 
 def is_uncounted(call: Call) -> bool:
-    """Return whether a call used tokens without a count, so that its sums are unknown."""
-    # A request that was refused, for its length too, used none; a reply from the local cache did,
-    # when it was made. `spared` in harness/ledger/witness.py is the same without podium's code.
+    """Return whether a call used an unknown number of tokens, so that sums are unknown, too."""
+    # A refused request (also one refused for its length) used none; a reply in the local cache used
+    # some when it was made. `spared` in harness/ledger/witness.py is the same condition.
     answered = call.cache == "read" and call.stop != LENGTH_REFUSED
     return call.output is None and (call.billable != "no" or answered)
 
@@ -168,7 +168,7 @@ def usage_of(calls: Iterable[Call]) -> Usage | None:
 
 
 def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, CallSum]:
-    """Return the sums of groups of calls."""
+    """Return the sum of the calls of each group; `key` returns a call's group."""
     sums: dict[Key, CallSum] = defaultdict(CallSum)
     for call in calls:
         sums[key(call)].add(call)
@@ -176,12 +176,12 @@ def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, Call
 
 
 def total(sums: Iterable[CallSum]) -> CallSum:
-    """Return the sum of some sums."""
+    """Return the sum of several `CallSum`s."""
     return reduce(CallSum.plus, sums, CallSum())
 
 
 class CallKind(NamedTuple):
-    """The common properties of calls that are added up together."""
+    """The properties by which a run's calls are grouped before they are added up."""
 
     newest: bool
     role: str
@@ -190,15 +190,15 @@ class CallKind(NamedTuple):
     counted: bool
     """False for the spend of an attempt that failed and was not graded."""
     billable: bool
-    """False for reads from a local cache: would-be price, nothing paid."""
+    """False for replies from a local cache: they have a list price, but nothing was paid."""
 
 
 CallSums = Mapping[CallKind, CallSum]
-"""Every call of a run once, added up by kind."""
+"""Sums of a run's calls by kind; each call is in exactly one sum."""
 
 
 def in_table(kind: CallKind) -> bool:
-    """Return whether calls count in a table's figures per query."""
+    """Return whether calls of this kind count in a table's figures per query."""
     return kind.phase == "solve" and kind.counted
 
 
@@ -208,7 +208,7 @@ class Paid:
 
     low: Decimal = ZERO
     high: Decimal | None = ZERO
-    """None: a call whose end is unknown has no upper bound, or a billed call has no price."""
+    """None if a call with an unknown end has no upper bound, or a billed call has no price."""
     unknown: int = 0
     unpriced: int = 0
 
@@ -222,7 +222,7 @@ ByScope = Mapping[Scope, Paid]
 
 
 def last_attempts(calls: Iterable[Call]) -> list[Call]:
-    """Return each call once, by its last attempt, without failed attempts before it."""
+    """Return the last HTTP attempt of each call, without the failed attempts before it."""
     # A provider's failures vary by day, like its caches, so comparisons leave them out; their
     # possible cost is in the bounds of the billed dollars.
     newest: dict[str, Call] = {}
@@ -234,20 +234,20 @@ def last_attempts(calls: Iterable[Call]) -> list[Call]:
 
 @dataclass(frozen=True, slots=True)
 class QueryTotals:
-    """One (question, epoch) pair: the calls that answered it. None: a part is unknown."""
+    """Sums of the calls that answered one (question, epoch) pair; None if a part is unknown."""
 
     calls: int
     tokens_in: int | None
     tokens_out: int | None
     tokens_reasoning: int | None
     worker_tokens_out: int | None
-    """Output of workers alone: the token count of the Conductor paper (reference for Table 6)."""
+    """Output tokens of workers alone, as the Conductor paper counts tokens (for its Table 6)."""
     conductor_tokens: int | None
     usd: Decimal | None
     worker_calls: int
-    """Calls of workers that had a reply: the number that a manifest declares beforehand."""
+    """Number of worker calls with a reply; a system's manifest declares it beforehand."""
     conductor_s: float | None
-    """Seconds of a model that plans in this process; None if none did, or unknown."""
+    """Planning seconds of a conductor embedded in this process; None without one, or unknown."""
 
 
 BESIDE: Collection[Scope] = ("scoring", "environment")
@@ -255,7 +255,7 @@ BESIDE: Collection[Scope] = ("scoring", "environment")
 
 
 def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
-    """Add up the last attempts that answered one question, without calls that grade."""
+    """Add up the last attempts of calls that answered one question, without `BESIDE` scopes."""
     sums = sums_by(
         (call for call in calls if call.scope not in BESIDE), lambda call: call.role == CONDUCTOR
     )
@@ -277,7 +277,7 @@ def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> Que
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """One (question, epoch) pair as its newest log left it: verdict, shape of the work, tokens."""
+    """The result of one (question, epoch) pair in its newest log: verdict, workflow, tokens."""
 
     question: str
     epoch: int
@@ -293,34 +293,34 @@ class QuestionResult:
     depth: int | None
     stopped: str | None
     critical_path_s: float | None
-    """Seconds of the longest chain of calls (`critical_path`); None for replies read back."""
+    """Seconds of the longest chain of calls (see critical_path.py); None for stored replies."""
     totals: QueryTotals
     official: float | None = None
-    """The published evaluator's verdict, if the suite gives one beside its own."""
+    """The published evaluator's verdict, if the suite gives one in addition to its own."""
     fragile: bool = False
     """True if a little more or less time might have changed the verdict."""
     erratum: bool = False
     turns: int | None = None
-    """Turns of a task with several; None for others, as the next two."""
+    """Number of turns of a task with several turns; None for other tasks, as `tool_calls`."""
     tool_calls: int | None = None
     unused: float | None = None
-    """Unused part of an equal budget, in its unit; None without one."""
+    """Unused part of an equal budget, in the budget's unit; None without such a budget."""
     limit: str | None = None
-    """The task's own limit that ended it: `message`, `token`, `time`."""
+    """The task's own limit that ended the sample: `message`, `token`, `time`."""
     vote: str | None = None
     """Digest of the extracted answer, independent of the options' order; it reveals no text."""
     fallback: str = ""
-    """The system's note on a fallback: one of podium's sentences."""
+    """Podium's sentence on the fallback that the system used; empty if it used none."""
     planned: bool = False
     plan_shape: str | None = None
-    """The workers of its conductor's plan, and which step reads which; None if not executed."""
+    """The plan's workers and the steps that each step reads; None if no plan was executed."""
     plan_fault: str | None = None
-    """The kind of fault of a plan that was not executed; None if it was executed."""
+    """The class of fault of a plan that could not be executed; None if it was executed."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     overhead_s: float | None = None
-    """Seconds beyond that chain: waiting for connections, failed tries, this machine's work."""
+    """Seconds beyond `critical_path_s`: waiting for connections, failed attempts, local work."""
     overstated: bool = False
-    """Whether Inspect's total of the sample exceeds the sum of its calls."""
+    """Whether Inspect's token total of the sample exceeds the sum of its calls."""
     too_long: bool = False
     """True if it was graded wrong because its last request was refused for its length."""
 
@@ -337,7 +337,7 @@ class SystemRun:
     facts: RunFacts
     paths: tuple[Path, ...]
     asked: int
-    """(question, epoch) pairs that the run was to ask."""
+    """Number of (question, epoch) pairs that the run was to ask."""
     epochs: int
     attempts: tuple[QuestionResult, ...]
     spend: CallSums
@@ -346,21 +346,21 @@ class SystemRun:
 
     @property
     def logs(self) -> tuple[str, ...]:
-        """File names, newest first."""
+        """Names of the log files, newest first."""
         return tuple(path.name for path in self.paths)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemTotals:
-    """A system on a suite. Figures per query are means over the graded pairs."""
+    """Totals of a system on a suite; figures per query are means over the graded queries."""
 
     n_asked: int
     n_graded: int
     n_unparsed: int
-    """Wrong because no answer was found in the reply; if a plan failed, or the last request was
-    longer than its worker's context, there was no reply."""
+    """Pairs graded wrong because no answer was found in the reply. Excludes pairs without a reply:
+    the plan failed, or the last request was longer than its worker's context."""
     n_too_long: int
-    """Wrong because that request was refused for its length."""
+    """Pairs graded wrong because the last request was refused for its length."""
     calls: float | None
     tokens_in: float | None
     tokens_out: float | None
@@ -370,7 +370,7 @@ class SystemTotals:
     usd: Decimal | None
     paid: Paid
     usd_paid: Decimal | None
-    """Exact dollars per begun pair, and undivided in `usd_spent`; None if `paid` is a range."""
+    """Paid dollars per begun pair, in total in `usd_spent`; both None if `paid` is a range."""
     usd_spent: Decimal | None
     usd_grading: Decimal | None
     steps: float | None
@@ -378,22 +378,22 @@ class SystemTotals:
     critical_path_s: float | None
     overhead_s: float | None
     n_unpriced: int
-    """Calls with a reply and no price: the reason if there is no dollar figure."""
+    """Number of calls with a reply but no price: with any, there is no dollar figure."""
     n_planned: int
-    """Graded pairs for which a model was asked for a plan."""
+    """Number of graded pairs for which a model was asked for a plan."""
     plan_faults: Mapping[str, int]
-    """Of those, the faults of plans that could not be executed, with counts."""
+    """Class of fault -> number of graded pairs whose plan could not be executed."""
     conductor_s: float | None
-    """Seconds of a model that plans in this process, on this machine; None without one."""
+    """Planning seconds of a conductor embedded in this process, on this machine; None without."""
     n_failed: int
     n_contradictory: int
-    """Calls whose counts of tokens cannot all be true."""
+    """Number of calls whose token counts contradict each other."""
     n_overstated: int
-    """Pairs of which Inspect's total exceeds the sum of their calls."""
+    """Number of pairs for which Inspect's token total exceeds the sum of the calls."""
 
     @property
     def usd_at_least(self) -> Decimal:
-        """The known paid dollars: a call without an end may have been billed as well."""
+        """Lower bound of the paid dollars: calls with an unknown end may be billed, too."""
         return self.paid.low
 
 
@@ -406,7 +406,7 @@ TIMES = ("critical_path_s", "overhead_s")
 
 
 def system_totals(run: SystemRun) -> SystemTotals:
-    """Average a system's queries, and add up the spend of all its attempts."""
+    """Average the figures of a system's queries, and add up the spend of all its attempts."""
     graded = [attempt for attempt in run.attempts if attempt.graded]
     rows = [attempt.totals for attempt in graded]
     pair_count, all_calls = len(run.attempts), total(run.spend.values())
@@ -428,7 +428,7 @@ def system_totals(run: SystemRun) -> SystemTotals:
         usd_grading=scoring.exact,
         steps=mean_if_known([attempt.steps for attempt in graded]),
         depth=mean_if_known([attempt.depth for attempt in graded]),
-        # A replayed reply comes at once: the real one's duration is unknown.
+        # A replayed reply comes at once: the duration of the recorded call is unknown.
         **{
             name: None if replayed else mean_if_known([getattr(row, name) for row in graded])
             for name in TIMES
@@ -443,9 +443,9 @@ def system_totals(run: SystemRun) -> SystemTotals:
 
 
 def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
-    """Return the paid dollars; from the logs for runs that are older than journals."""
-    # There a failed call without billing information has no upper bound. If journals have less than
-    # the logs, some are missing, so the paid dollars have no upper bound either.
+    """Return the paid dollars from journals, or from logs if the run is older than journals."""
+    # In logs, a failed call without billing information has no upper bound. If journals have less
+    # than the logs, some are missing, so the paid dollars have no upper bound either.
     if run.facts.label not in ("live", PLAIN):
         return Paid()
     kinds = ((kind, call_sum) for kind, call_sum in run.spend.items() if kind.phase == phase)
@@ -455,7 +455,7 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
     paid = run.paid.get(scope, Paid())
     if billed.low <= paid.low:
         return paid
-    return Paid(billed.low, None, paid.unknown, paid.unpriced)  # a journal is gone
+    return Paid(billed.low, None, paid.unknown, paid.unpriced)  # a journal is missing
 
 
 def mean_if_known(values: Sequence[Any]) -> Any:
@@ -470,20 +470,20 @@ class SpentSoFar:
 
     usd: Decimal = ZERO
     unbounded: Counter[str] = field(default_factory=Counter[str])
-    """By price: attempts that may have been billed, at a still unknown amount: they have no upper
-    bound, and no call of their price has ended."""
+    """Price key -> number of attempts that may have been billed an unknown amount: they have no
+    upper bound, and no billed call with the same price gives an estimate."""
     dearest: Mapping[str, Decimal] = field(default_factory=dict[str, Decimal])
-    """By price: the cost of its dearest call."""
+    """Price key -> cost of the dearest call with this price."""
 
 
 def spent_by(
     calls: Iterable[Call], overall: SpentSoFar | None = None, limit: str = "--max-usd"
 ) -> SpentSoFar:
-    """Add up the spend of some calls, for a limit; UserError names a worker without a price.
+    """Add up the spend of some calls, for a limit; UserError if a worker has no price.
 
-    If it is unknown whether an attempt was billed, it counts as its maximum cost, or without an
-    upper bound as the dearest call of its price: of these calls, and of the `overall` spend that
-    they are part of.
+    If it is unknown whether an attempt was billed, it counts as its maximum cost; if it has no
+    maximum, as the dearest call with its price among these calls and in the `overall` spend, of
+    which they are a part.
     """
     usd = ZERO
     dearest: dict[str, Decimal] = dict(overall.dearest) if overall else {}

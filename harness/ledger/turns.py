@@ -1,7 +1,7 @@
-"""A sample of a task turn by turn: the calls of each, the acting event, the tools' answers.
+"""Splits a sample of an Inspect task into turns: each turn's calls, answer and tool results.
 
-A turn begins with an event of the system's own model, which has no tokens, and ends before the
-next one. If agents of one sample ask concurrently, turns mix.
+A turn begins with a ModelEvent of the podium system itself, which has no tokens, and ends before
+the next such event. If agents of one sample call the system concurrently, their turns mix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from podium.harness.ledger.call import Call, plain
 from podium.harness.ledger.logs import NOTHING, SYSTEMS, Json
 
 Told = Callable[[Json], str]
-"""Returns the text of a message or of a tool's answer, calls of tools included."""
+"""Returns the text of a message or of a tool's result, tool calls included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """A tool that was called in a turn, by the system or by another model of the task."""
+    """A tool call in a turn, by the system or by another model of the task, and its result."""
 
     function: str
     arguments: Mapping[str, Any]
@@ -28,12 +28,12 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One answer of a system within a sample, and what the task did with it."""
+    """One answer of a system within a sample, and the tool calls and replies that followed it."""
 
     events: tuple[str, ...]
-    """The events of the calls that were made for it."""
+    """UUIDs of the events of the calls that were made for the answer."""
     acted: str | None
-    """The event whose output is the turn's; the last one if several are equal."""
+    """UUID of the event whose output became the answer; the last one if several are equal."""
     reply: str
     tools: tuple[ToolAnswer, ...]
     others: tuple[tuple[str, str], ...]
@@ -96,7 +96,7 @@ def _tool(event: Json, to_text: Told) -> ToolAnswer:
 
 
 def turns_json(turns: Sequence[Turn], calls: Sequence[Call], *, public: bool) -> list[Json]:
-    """Return turns as plain JSON: calls by their indices, dollars summed up to each turn.
+    """Return turns as plain JSON: calls by their indices, dollars cumulated up to each turn.
 
     Texts are omitted unless `public`. Dollars are None from the first call without a price on.
     """

@@ -2,7 +2,7 @@
 
     python verify.py DIR [TABLE]       needs Python 3.11 or newer and DuckDB
 DIR holds what `podium run` wrote, TABLE is a table.json of `podium report` (DIR/report/table.json).
-Prints each recomputed figure (none drawn, estimated, a bound or a time); exits 1 if any differs.
+Prints each recomputed figure (no random draws, estimates, bounds, times); exits 1 if one differs.
 """
 
 import json
@@ -87,7 +87,7 @@ def _members(path: Path, prefix: str) -> Iterator[Json]:
 
 
 def _cost(use: Json, price: Json, service: str | None = None) -> float:
-    prompt = sum(use[name] for name in INPUT)  # a tier goes by all of it
+    prompt = sum(use[name] for name in INPUT)  # the tier depends on the sum
     rates = [price, *(tier for tier in price.get("tiers", []) if prompt > tier["above"])][-1]
     thought = use["reasoning"] if "reasoning" in rates and use["output"] else 0
     tokens = {**use, "output": use["output"] - thought, "reasoning": thought}
@@ -122,7 +122,7 @@ def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
 
 
 def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
-    newest = {log.parent: head for _, _, log, head in reversed(logs)}  # of each shard
+    newest = {log.parent: head for _, _, log, head in reversed(logs)}  # newest log of each shard
     head, plans, pairs = logs[0][3], logs[0][2].parents[2].glob("shards.json"), set[Any]()
     for call in (call for folder in newest for call in _calls(folder, newest[folder])):
         db.execute(f"INSERT INTO call VALUES (?{', ?' * len(call)})", [run, *call])
@@ -136,7 +136,7 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
             plan, parsed = (facts.get("podium") or NONE).get("plan"), notes.get("parsed", True)
             orders = [(facts.get(key) or NONE).get("permutation") for key in ("asked", "question")]
             order, vote = next(filter(None, orders), None), str(score.get("answer") or "").rstrip()
-            if order and vote:  # a letter is another option in another epoch
+            if order and vote:  # epochs order the options differently
                 vote = dict(zip("ABCDEFGHIJ", map(str, order), strict=False)).get(vote, "")
             events = [*(event.get("uuid") for event in sample.get("events") or list[Json]()), None]
             values = [run, *pair, value, vote, notes.get("official"), parsed, plan, events]
@@ -145,10 +145,10 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
     slots = (slot for shard in shards for slot in shard["parts"] if slot["entry"] == head["task"])
     count = sum(slot["last"] - slot["first"] for slot in slots)
     count = count or sum(len(head["dataset"]["sample_ids"]) for head in newest.values())
-    paid = len(pairs) if row["epochs"] == (head["config"].get("epochs") or 1) else None  # by all
+    paid = len(pairs) if row["epochs"] == (head["config"].get("epochs") or 1) else None
     sums = {"run": run, "asked": max(count * row["epochs"], len(pairs)), "begun": paid}
     spent = db.execute(SPENT, sums).fetchone()[0]
-    if row["usd_paid_per_query"] is not None:  # else a range, as some calls have no end
+    if row["usd_paid_per_query"] is not None:  # else a range: some calls' end is unknown
         spent |= dict.fromkeys(("usd_paid_per_query", "usd_paid_high"), spent["usd_paid_low"])
     return spent
 
@@ -163,15 +163,15 @@ def _remade(db: Any, rows: list[Json], run: int) -> Json:
     base = next((i for i in singles if row["system"].endswith(f" of {rows[i]['system']})")), run)
     reference = next((i for i in beside if rows[i]["verdict"] == "reference" != row["verdict"]), -1)
     values = db.execute(FIGURES, {"run": base, "other": reference}).fetchone()[0]
-    values = {name: k * values[name] for name in SUMS} if row["derived"] else values  # of k tries
-    if k and rows[base]["epochs"] <= 12:  # with more epochs, majorities are drawn, or too many
+    values = {name: k * values[name] for name in SUMS} if row["derived"] else values  # k samples
+    if k and rows[base]["epochs"] <= 12:  # with more, podium samples majorities
         majority = db.execute(MAJORITY, {"run": base, "k": k, "n": rows[base]["epochs"]}).fetchone()
         values["accuracy" if row["derived"] else "maj_accuracy"] = majority[0]
     return values
 
 
 def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]]:
-    """Yield a line on each figure of a table that can be recomputed, and whether it is equal."""
+    """Yield a line on each figure that can be recomputed, and whether the table has this value."""
     rows = json.loads((path or folder / "report" / "table.json").read_text())["rows"]
     db, sums = duckdb.connect().execute(TABLES), list[Json]()
     groups = defaultdict[Any, dict[Path, list[Any]]](dict)

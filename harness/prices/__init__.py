@@ -1,4 +1,4 @@
-"""Dated price books, one TOML file each, and the cost of a call at one."""
+"""Dated price books, one TOML file each, and the cost of a call at such a book."""
 
 from podium.harness.prices.book import (
     BOOKS,

@@ -1,7 +1,7 @@
 """A price book: a TOML file of dated entries, append-only, every number with a source.
 
-Tokens are stored and dollars recomputed, so a log can be priced with any book. A current price
-source answers even for days before a model existed; history/records.toml has facts from those days.
+Logs store tokens, and dollars are recomputed, so a log can be priced with any book. Current price
+lists state prices even for days before a model existed; history/records.toml has dated facts.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ Row = Mapping[str, object]
 RATES = tuple(Rates.__dataclass_fields__)
 OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
 SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
-"""Services that may have a factor in a book; `standard` has the book's prices."""
+"""Service tiers that may have a price factor in a book; `standard` has the book's prices."""
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
-"""Between these, a call of a billion tokens is priced within the 28 digits of Python's decimals."""
+"""With rates between these two, a call of a billion tokens is priced exactly in 28 digits."""
 
 GPU = tuple(Gpu.__dataclass_fields__)
 
@@ -39,7 +39,7 @@ class BadEntry(ValueError):
 
 
 def price_from(ref: str, row: object, evidence: Evidence) -> Price:
-    """Return the price that an entry states; `evidence` is for one that states none."""
+    """Return the price that an entry states; `evidence`: the default if the entry states none."""
     name = f"entry {ref!r}"
     fields = _fields(name, row, OTHERS)
     services, stated = _services(name, fields), fields.get("evidence", evidence)
@@ -207,13 +207,13 @@ def launch_day(ref: str) -> str:
 
 
 def ended_day(ref: str) -> str:
-    """Return the first day on which a model was no longer served (ISO); empty if none is known."""
+    """Return the first day on which a model was no longer served (ISO); empty if unknown."""
     return str(_records().get(ref, {}).get("ended", ""))
 
 
 def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
-    """Return the price that a dated source stated for a day, and its first day (ISO), or None."""
-    # It held until the first day on which the source stated another, if any.
+    """Return the price on a day by a dated source, and that price's first day (ISO), or None."""
+    # A price was valid until the first day on which the source stated another price.
     for row in _records().get(ref, {}).get("prices", ()):
         if row["since"] <= day.isoformat() < (row.get("until") or date.max.isoformat()):
             rates = {name: value for name, value in row.items() if name not in ("since", "until")}
@@ -224,10 +224,10 @@ def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
 
 BOOKS = Path(__file__).parent
 EMBEDDED_WHOLE = 100
-"""Maximum number of entries of a book that a log embeds whole. A current list has thousands, and
-runs have hundreds of logs, which readers open one by one."""
+"""Maximum number of entries of a book that a log embeds whole. A current list has thousands of
+entries, and a run has hundreds of logs."""
 UNDATED = "undated"
-"""The date of a book without one, because no provider charges its prices."""
+"""The `date` of a book whose prices no provider charges."""
 
 FIELDS = ("date", "source", "retrieved", "usd_per_mtok")
 INVENTED = "rehearsal/"
@@ -244,26 +244,26 @@ BUILT_IN: Mapping[str, Price] = {
         "shown instead",
     )
 }
-"""Prices by prefix of a key that no market states: every book has them, unless it states others. A
-rule of podium and not part of the file, so no digest of a book depends on it."""
+"""Prefix of keys -> their price in every book that states no other. It is a rule of podium, not
+part of a book's file, so no book's digest depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """A dated list of prices. `sha256` pins the file it was read from."""
+    """A dated list of prices; `sha256` is the digest of its file."""
 
     name: str
     date: str
-    """The day whose prices it states (ISO), or `undated`."""
+    """The day (ISO) for which the book's prices are valid, or `undated`."""
     source: str
     prices: Mapping[str, Price]
     sha256: str
     retrieved: str = ""
     """The day on which the source was read (ISO); empty if the book does not state it."""
     built_in: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    """Prices beside the file's entries, as `BUILT_IN`; empty in logs older than the rule."""
+    """Prices that are not in the file (see `BUILT_IN`); empty in older logs."""
     entries: int = 0
-    """Number of entries of the whole book, if a log embeds some of them; 0: all are here."""
+    """Number of entries of the whole book, if only a part is in `prices`; 0: all are."""
 
     def price(self, ref: str) -> Price | None:
         """Return the price of a key: the book's entry, else a built-in one, else None."""
@@ -277,7 +277,7 @@ class Book:
         return "no price" if self._built_in(ref) is None else "built in"
 
     def for_log(self, refs: Iterable[str]) -> "Book":
-        """Return the book as a log embeds it: a large one with only the entries of these keys."""
+        """Return the book for embedding in a log: if large, only the entries of these keys."""
         if len(self.prices) <= EMBEDDED_WHOLE:
             return self
         return replace(self.only(refs), entries=len(self.prices))
@@ -319,7 +319,7 @@ def newest_list() -> Book:
 
 
 def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
-    """Return a book in which a pool file's prices replace the book's; unchanged if it has none."""
+    """Return a book in which a pool file's `prices` replace the book's; unchanged if empty."""
     if not prices:
         return book
     rows = json.dumps({ref: price_json(price) for ref, price in prices.items()}, sort_keys=True)
@@ -330,8 +330,8 @@ def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
 
 @lru_cache(maxsize=16)
 def parse_book(content: bytes, path: Path) -> Book:
-    """Return the book that a file's bytes define; UserError names the file and the entry."""
-    # A command reads its pool's book several times, and a current list takes 0.3 s each time.
+    """Return the book that a file's bytes define; UserError states the file and the entry."""
+    # Cached: a command reads its pool's book several times, and a current list takes 0.3 s.
     try:
         data = parse_toml(content)
         if unknown := sorted(set(data) - set(FIELDS)):
@@ -426,7 +426,7 @@ def book_text(book: Book) -> str:
 
 
 def compact_text(book: Book) -> str:
-    """Return a book as TOML with a line per price, shared by a provider's keys."""
+    """Return a book as TOML with one line for all keys of a provider that have the same price."""
     header = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
     lines = [*(f"{name} = {toml(value)}" for name, value in header.items()), "", "[usd_per_mtok]"]
     sharing: dict[tuple[str, str], list[str]] = {}

@@ -1,7 +1,7 @@
 """What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
 
-Tiers are applied to a call, never to summed usage: whether a request is long is a fact of that
-request. Unknown is None and stays None.
+Tiers are applied to each call, never to summed usage, since they depend on the length of one
+request. An unknown cost is None, and so is every result computed from it.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)
 
 Evidence = Literal["dated", "carried-back", ""]
-"""`dated`: a source of the book's own day. `carried-back`: a later price, assumed to have held.
-Empty: unknown, in a log older than this field."""
+"""`dated`: stated by a source of the book's day. `carried-back`: a later price, assumed to have
+been the same on that day. Empty: unknown, in a log older than this field."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
 
@@ -29,19 +29,19 @@ class Rates:
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
-    """Kept for five minutes, or for as long as a provider keeps by default."""
+    """Rate for cache entries of five minutes, or of the provider's default lifetime."""
     cache_write_1h: Decimal | None = None
     reasoning: Decimal | None = None
-    """None: reasoning is billed as output, as most providers do."""
+    """Rate for reasoning tokens; None: billed as output, as most providers do."""
     orchestration_in: Decimal | None = None
-    """Tokens that a product spends on its own models; None: not said, so they have no price."""
+    """Rate for tokens that a product spends on its internal models; None: not published."""
     orchestration_in_cached: Decimal | None = None
     orchestration_out: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rates of a whole request whose prompt has more than `above` tokens, cached ones included."""
+    """Rates for all tokens of a request whose prompt exceeds `above` tokens, cached included."""
 
     above: int
     rates: Rates
@@ -49,25 +49,25 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Own hardware: the price of an hour, and its measured output tokens a second."""
+    """Own hardware: its price per hour, and its measured output tokens per second."""
 
     type: str
     count: int
     usd_per_hour: Decimal
-    """Of one GPU."""
+    """Price of one GPU."""
     tokens_per_s: Decimal
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Price(Rates):
-    """The price of one model at one provider; its own rates are those below every tier."""
+    """The price of one model at one provider; the inherited rates apply below every tier."""
 
     tiers: tuple[Tier, ...] = ()
-    """By growing `above`."""
+    """Sorted by `above`, lowest first."""
     request: Decimal = Decimal(0)
     services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
-    """Factor on every rate, e.g. `{"batch": Decimal("0.5")}`; one that is missing has no price."""
+    """Factor on all rates, e.g. `{"batch": Decimal("0.5")}`; a missing service has no price."""
     full_rate: Mapping[Service, tuple[str, ...]] = field(
         default_factory=dict[Service, tuple[str, ...]]
     )
@@ -77,11 +77,11 @@ class Price(Rates):
     launched: str = ""
     """First day on which the model could be called (ISO); empty if unknown."""
     source: str = ""
-    """The numbers' source, if it is not the book's."""
+    """The source of this price, if it differs from the book's source."""
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
-        """Return the rates of a request by its prompt's length, and the tier's name."""
-        # Below every tier they are this object's own: a million calls need no million copies.
+        """Return the rates of a request with so many prompt tokens, and the tier's name."""
+        # Below every tier it returns this object, to make no copy for each of a million calls.
         reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
         return (reached[-1].rates, f">{reached[-1].above}") if reached else (self, "base")
 
@@ -135,7 +135,7 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost
 
 
 def _served(listed: Rates, price: Price, service: Service) -> Rates | None:
-    """Return the rates at a service's factor; None if the book has no price for it."""
+    """Return the rates times a service's factor; None if the price has no such factor."""
     if service == "standard":
         return listed
     rates = listed.base if isinstance(listed, Price) else listed
@@ -171,9 +171,9 @@ def cost(usage: Usage, price: Price, service: Service = "standard") -> Decimal |
 
 
 def list_cost(usage: Usage, price: Price) -> Decimal | None:
-    """Return the headline of a call: at list price, as if nothing had been cached anywhere."""
-    # The prefixes in a provider's cache depend on earlier requests, so a comparison of systems
-    # cannot count on them.
+    """Return a call's cost at list price, as if nothing had been cached: reports compare this."""
+    # The prefixes in a provider's cache depend on earlier requests, so they would distort a
+    # comparison of systems.
     if not usage.is_cached:
         return cost(usage, price)
     uncached = replace(
@@ -188,17 +188,17 @@ def list_cost(usage: Usage, price: Price) -> Decimal | None:
 
 
 def gpu_seconds(usage: Usage, gpu: Gpu) -> Decimal:
-    """Return a call's share of GPU time: of all GPUs together, by its output tokens."""
+    """Return a call's GPU seconds, summed over all GPUs, computed from its output tokens."""
     return usage.output / gpu.tokens_per_s * gpu.count
 
 
 def gpu_cost(usage: Usage, gpu: Gpu) -> Decimal:
-    """Return a call's cost on own hardware, in US dollars; shown beside `cost`, never added."""
+    """Return a call's cost on own hardware, in US dollars; never added to `cost`."""
     return gpu_seconds(usage, gpu) * gpu.usd_per_hour / HOUR_S
 
 
 def _part(*pairs: tuple[int, Decimal | None]) -> Decimal | None:
-    """Return the cost of tokens together; None if a rate that is needed is unknown."""
+    """Return the sum of tokens times rates; None if the rate of any tokens is unknown."""
     total = Decimal(0)
     for tokens, rate in pairs:
         if tokens:

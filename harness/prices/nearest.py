@@ -1,4 +1,4 @@
-"""The keys of a price book that are nearest to one that it does not have."""
+"""Suggests keys of a price book that are similar to a key that it lacks."""
 
 import re
 from difflib import get_close_matches
@@ -12,10 +12,10 @@ DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
 
 
 def nearest_prices(ref: str, book: Book) -> str:
-    """Return a hint on prices for `ref`, as a sentence: the newest list, or the nearest keys.
+    """Return a sentence on where to find a price of `ref`: the newest list, or similar keys.
 
-    Keys are near by the model's name, at any provider; the same provider's come first. Empty if
-    nothing is near.
+    Keys are similar if their models' names are, at any provider; those of the same provider come
+    first. Empty if there is none.
     """
     newest = newest_list()
     if newest.name != book.name and (price := newest.price(ref)):
@@ -27,7 +27,7 @@ def nearest_prices(ref: str, book: Book) -> str:
 
 
 def _near_keys(ref: str, keys: list[str]) -> list[str]:
-    """Return the keys whose models' names are nearest to one, the nearest first."""
+    """Return the keys whose model names are most similar to that of `ref`, best first."""
     names = {key: _model(key) for key in keys}
     near = get_close_matches(_model(ref), {*names.values()}, MOST, CUTOFF)
     return sorted(

@@ -1,4 +1,4 @@
-"""The same tokens at other prices: each system's cost at another book."""
+"""Reprices a run: the cost of each system's tokens at another price book."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,29 +28,29 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A system's cost at one book."""
+    """A system's cost at one price book."""
 
     book: str
     date: str
     sha256: str
     usd: Decimal | None
-    """Dollars per query, over all its queries and not rounded; None if a call has no price."""
+    """Mean dollars per query, not rounded; None if a call has no price."""
     evidence: tuple[str, ...]
-    """Evidence of the prices used, sorted: `dated`, `carried-back`, `not said`."""
+    """Kinds of evidence of the prices used, sorted: `dated`, `carried-back`, `not said`."""
     unpriced: tuple[str, ...]
-    """Called models without a price here, each with the reason."""
+    """Called models without a price in this book, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repriced:
-    """One system on one suite at two books."""
+    """The cost of one system on one suite at two price books: the run's and another one."""
 
     suite: str
     system: str
     label: str
     queries: int
     tokens_in: int | None
-    """Over all queries, cached tokens included; None if a call reports none."""
+    """Sum over all queries, cached tokens included; None if a call reports no tokens."""
     tokens_out: int | None
     then: At
     now: At
@@ -64,8 +64,8 @@ class Repriced:
 
 
 def repriced(files: RunFiles, book: Book) -> Repriced | None:
-    """Return the cost of a system run's graded queries at the embedded book and at another one."""
-    # None for logs that `podium run` did not write, and for runs that only selected a worker.
+    """Return the cost of a system run's graded queries at its embedded book and at `book`."""
+    # None if `podium run` did not write the logs, or if the run only selected a worker.
     with naming_system_run(files):
         ledger = merged(gather(files))
         facts = ledger.logs[0].facts if ledger.logs else None
@@ -74,7 +74,7 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
         samples = [sample for log in ledger.logs for sample in log.samples]
         queries = sum(sample.newest and sample.graded for sample in samples)
         calls = [row for row in ledger.rows if row.counted and row.scope == "inference"]
-        calls = [row for row in calls if row.billable != "no" or row.cache == "read"]  # else free
+        calls = [row for row in calls if row.billable != "no" or row.cache == "read"]  # not free
         tokens = add_up(calls)
         return Repriced(
             facts.suite,
@@ -89,7 +89,7 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
 
 
 def show_repriced(rows: Sequence[Repriced]) -> str:
-    """Return a table for the terminal, with unknown prices and the evidence beneath."""
+    """Return a table for the terminal, with the missing prices and the evidence below it."""
     if not rows:
         raise UserError("No question was graded, so there is nothing to price.")
     cells = [_cells(row) for row in rows]
@@ -108,7 +108,7 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
 
 
 def free_place(out: Path) -> Path:
-    """Return the file to write; UserError if it exists, or cannot be written."""
+    """Return the path of the file to write; UserError if it exists, or cannot be written."""
     refuse_unwritable(out, "--out")
     if (out / NAME).exists() or (out / NAME).is_symlink():
         raise UserError(f"{out / NAME} already exists: give another --out.")

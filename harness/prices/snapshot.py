@@ -1,7 +1,7 @@
-"""Make a price book from genai-prices, compare books, and write one for Inspect.
+"""Make a price book from the package genai-prices, compare books, and write one for Inspect.
 
-The package also answers for days before a price was written down: so a launch day on record is the
-lower bound, a price recorded at the time wins, and a price assumed to have held is `carried-back`.
+The package returns prices even for days before its records. So there is no price before a model's
+launch day, dated records have precedence, and a later price used for that day is `carried-back`.
 """
 
 import json
@@ -40,12 +40,12 @@ UNITS = {
     "cache_write_1h_mtok": "cache_write_1h",
     "output_reasoning_mtok": "reasoning",
 }
-"""The package's units and our names of them. No book has prices of searches or other media."""
+"""Units of genai-prices -> podium's names. No book has prices of searches or of other media."""
 
 ODD = "prices are no one factor, so it has none"
-"""Ends the note on a service whose rates a book cannot state, as it has one factor."""
+"""End of the note on a service whose rates a book cannot state with one factor for all rates."""
 BESIDE = ("output_citation_mtok", "input_text_messages_kcount", "input_mchars")
-"""Units that a call with text alone is billed for, beside tokens."""
+"""Units of genai-prices, other than tokens, that a call with only text is billed for."""
 
 CONTEXTS: Mapping[Service, Mapping[str, str]] = {
     "batch": {"processing": "batch"},
@@ -54,7 +54,7 @@ CONTEXTS: Mapping[Service, Mapping[str, str]] = {
 }
 
 PROVIDERS = {"bedrock": "aws", "grok": "x-ai", "azureai": "azure", "moonshot": "moonshotai"}
-"""Providers that Inspect and the package call by different names."""
+"""Inspect's name of a provider -> its name in genai-prices, if the two differ."""
 
 HEAD = """\
 # Made by `podium prices snapshot`. Books are append-only: correct a price in a newer book.
@@ -69,21 +69,21 @@ class SnapshotRequest:
     """Keys of price books: `PROVIDER/MODEL`, by Inspect's name of the provider."""
     day: date
     launched: Mapping[str, str]
-    """Launch days (ISO) that the caller vouches for, by model."""
+    """Launch days (ISO) that the user states, by model."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriceSource:
-    """The package as it is installed."""
+    """The data of genai-prices, with its version."""
 
     providers: Sequence[Any]
     version: str
     known_on: date
-    """The newest past day in its data: on that day it described all of its prices."""
+    """The newest past day in the data: on that day all of its prices were current."""
 
 
 def installed(today: date) -> PriceSource:
-    """Return the package's data; UserError names the extra if it is not installed."""
+    """Return the data of genai-prices; UserError if the package is not installed."""
     try:
         data: Any = import_module("genai_prices.data")  # its types would take pyright 100 s
     except ImportError:
@@ -104,16 +104,16 @@ def newest_day(providers: Sequence[Any], today: date) -> date:
 
 
 class Unpriceable(UserError):
-    """A model whose price no book can state; `why` is the reason without the model's name."""
+    """A book cannot state a model's price; `why` is the reason, without the model's name."""
 
     def __init__(self, ref: str, reason: str, fix: str = "") -> None:
-        """Make the sentence from the model, the reason and what to do."""
+        """Make the message from the model's key, the reason and the fix."""
         super().__init__(f"{ref}: {reason}{fix}.")
         self.why = reason
 
 
 def snapshot(request: SnapshotRequest, out: Path, today: date) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a book for some models on a day, and notes for its reader."""
+    """Return the TOML text of a price book for some models on a day, and notes for the user."""
     if request.day > today:
         raise UserError(
             f"The prices of {request.day} are not known yet: give a --date up to {today}."
@@ -139,7 +139,7 @@ def snapshot(request: SnapshotRequest, out: Path, today: date) -> tuple[str, tup
 
 
 def refuse_taken(out: Path) -> None:
-    """Raise UserError if a file cannot be a new book: wrong ending, or it exists."""
+    """Raise UserError if a path cannot be a new book's: wrong suffix, or the file exists."""
     if out.suffix != ".toml":
         raise UserError(f"A price book's file ends in .toml; {out} does not.")
     if out.exists():
@@ -155,26 +155,26 @@ def write_new(text: str, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:  # since a moment ago
+    except FileExistsError:  # created since the check above
         raise UserError(f"{out} already exists: give another --out.") from None
 
 
 def our_name(provider: Any) -> str:
-    """Return the name by which keys of price books call one of the package's providers."""
+    """Return the name that keys of price books have for a provider of genai-prices."""
     return next((ours for ours, theirs in PROVIDERS.items() if theirs == provider.id), provider.id)
 
 
 def price_on(
     ref: str, request: SnapshotRequest, source: PriceSource
 ) -> tuple[Price, tuple[str, ...]]:
-    """Return a model's price on a day, and notes for its reader."""
+    """Return a model's price on the day of `request`, and notes for the user."""
     return price_of(ref, _found(ref, source), request, source)
 
 
 def price_of(
     ref: str, model: Any, request: SnapshotRequest, source: PriceSource
 ) -> tuple[Price, tuple[str, ...]]:
-    """Return the same for the package's entry `model`; Unpriceable if no book can hold it."""
+    """Return the price and notes for `model`, a genai-prices entry; Unpriceable if impossible."""
     if any(hasattr(entry.constraint, "start_time") for entry in _conditional(model)):
         raise Unpriceable(ref, "its price changes within a day, and a book has one price a day")
     moment = datetime.combine(request.day, datetime.min.time(), UTC)
@@ -203,7 +203,7 @@ def price_of(
 
 
 def _found(ref: str, source: PriceSource) -> Any:
-    """Return the package's entry of a model at exactly this provider, without its fallbacks."""
+    """Return the entry in genai-prices of a model at exactly this provider, at no other one."""
     name, _, model = ref.partition("/")
     provider_id = PROVIDERS.get(name, name)
     provider = next((provider for provider in source.providers if provider.id == provider_id), None)
@@ -220,8 +220,8 @@ def _found(ref: str, source: PriceSource) -> Any:
 
 
 def _launch(ref: str, request: SnapshotRequest, described: date) -> str:
-    """Return the launch day on record; Unpriceable for an earlier day, or if no day is known."""
-    # On the day `described` the package certainly described the model.
+    """Return a model's launch day; Unpriceable if the day of `request` is or may be earlier."""
+    # On the day `described`, genai-prices certainly had a price of the model.
     day = launch_day(ref) or request.launched.get(ref, "")
     if day and request.day.isoformat() < day:
         raise Unpriceable(ref, f"it was launched on {day}, after {request.day}")
@@ -262,14 +262,14 @@ def _rates(listed: Mapping[str, Any], start: int) -> dict[str, Any]:
 
 
 def _cut(rate: Decimal | None) -> Decimal | None:
-    """Return a rate as it is, or with six decimals if a book cannot hold it, e.g. 1/12 dollar."""
+    """Return a rate, rounded to six decimals if a book cannot hold it exactly, e.g. 1/12 dollar."""
     return rate if rate is None or rate % SMALLEST == 0 else rate.quantize(Decimal("1e-6"))
 
 
 def _services(
     model: Any, moment: datetime, listed: Price
 ) -> tuple[dict[Service, Decimal], dict[Service, tuple[str, ...]], list[Service]]:
-    """Return the services' factors, the rates that each leaves, and services without one factor."""
+    """Return services' factors, rates without the factor, and services that have no one factor."""
     factors: dict[Service, Decimal] = {}
     full_rates: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []
@@ -290,7 +290,7 @@ def _is_exact(factor: Decimal) -> bool:
 
 
 def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
-    """Return each rate's factor; NaN if its tiers change by different factors."""
+    """Return by which factor each rate changes; NaN if its tiers change by different factors."""
     sides = ((price.base, *(tier.rates for tier in price.tiers)) for price in (listed, served))
     pairs = list(zip(*sides, strict=False))
     factors_by_rate: dict[str, Decimal] = {}
@@ -311,7 +311,7 @@ class Change:
 
     model: str
     field: str
-    """A rate, `evidence`, ..., or `entry` if only one of the books has the model."""
+    """Name of a rate, `evidence`, ..., or `entry` if only one of the books has the model."""
     old: str
     new: str
 
@@ -333,22 +333,22 @@ def _changed(model: str, old: Price | None, new: Price | None) -> list[Change]:
 
 
 def in_and_out(price: Price) -> str:
-    """Return a price's two main rates, in words."""
+    """Return the rates of input and output tokens, in words."""
     return f"{number(price.input)} in, {number(price.output)} out"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A book compared with the package."""
+    """The result of comparing a book with genai-prices."""
 
     changes: tuple[Change, ...]
-    """`old` is the book's value, `new` is what a snapshot would state."""
+    """Differences: `old` is the book's value, `new` the value of a new snapshot."""
     others: tuple[str, ...]
-    """Entries with another source, which the package cannot confirm."""
+    """Keys of entries with another source, which genai-prices cannot confirm."""
 
 
 def compared(book: Book, source: PriceSource) -> Compared:
-    """Compare a book's entries from the package with a new snapshot of the book's day."""
+    """Compare a book's entries from genai-prices with a new snapshot for the book's day."""
     if book.date == UNDATED or not book.source.startswith(PACKAGE):
         return Compared((), tuple(sorted(book.prices)))
     launched = {model: price.launched for model, price in book.prices.items() if price.launched}
@@ -394,7 +394,7 @@ NOTE = "US dollars per million tokens. A — is unknown: such tokens have no pri
 
 
 def show_books() -> tuple[list[dict[str, Any]], str]:
-    """Return the shipped books, one a line, and as records."""
+    """Return the shipped books as records, and as a table with one line per book."""
     books = [read_book(path.stem) for path in sorted(BOOKS.glob("*.toml"))]
     rows = [(book.name, book.date, str(len(book.prices)), _evidence(book)) for book in books]
     heads = ("book", "prices of", "models", "evidence")
@@ -402,7 +402,7 @@ def show_books() -> tuple[list[dict[str, Any]], str]:
 
 
 def show_book(book: Book) -> str:
-    """Return every price of a book, with tiers and services beneath."""
+    """Return a table of all prices of a book, with tiers and services below it."""
     rows = [row for ref in sorted(book.prices) for row in _rows(ref, book.prices[ref])]
     retrieved = f", retrieved {book.retrieved}" if book.retrieved else ""
     title = f"{book.name}: prices of {book.date}\nsource: {book.source}{retrieved}"
@@ -463,23 +463,23 @@ def _evidence(book: Book) -> str:
 
 
 LOADED = ("hf", "nnterp", "sglang", "transformer_lens", "vllm")
-"""Providers that Inspect would load, or start a server for, just to look up a name."""
+"""Providers whose library Inspect would load, or start a server for, to look up a model's name."""
 SUFFIXES = (".json", ".yaml", ".yml")  # by which Inspect recognises a file; JSON is YAML, too
 
 
 @dataclass(frozen=True, slots=True)
 class InspectCosts:
-    """A book's prices in Inspect's form."""
+    """A book's prices in Inspect's format."""
 
     costs: dict[str, ModelCost]
     notes: tuple[str, ...]
-    """A sentence for each price that is flatter than the book's."""
+    """A sentence for each part of a price that Inspect's format cannot express."""
     left_out: dict[str, str]
-    """Models left out, with the reason."""
+    """Omitted models, each with the reason."""
 
 
 def inspect_costs(book: Book) -> InspectCosts:
-    """Return a book's prices in Inspect's form; UserError if it has none."""
+    """Return a book's prices in Inspect's format; UserError if Inspect can hold none of them."""
     left_out = {ref: cause for ref, price in book.prices.items() if (cause := _why_not(ref, price))}
     prices = {ref: price for ref, price in sorted(book.prices.items()) if ref not in left_out}
     if not prices:
@@ -492,7 +492,7 @@ def inspect_costs(book: Book) -> InspectCosts:
 
 
 def write_inspect_costs(inspect_costs: InspectCosts, out: Path) -> None:
-    """Write the file; UserError for another suffix, or if the file exists."""
+    """Write the prices to a new file; UserError if its suffix is wrong or the file exists."""
     if out.suffix not in SUFFIXES:
         raise UserError(f"Inspect reads {', '.join(SUFFIXES)}: give {out} one of these endings.")
     costs = {ref: cost.model_dump() for ref, cost in inspect_costs.costs.items()}
@@ -504,7 +504,7 @@ def write_inspect_costs(inspect_costs: InspectCosts, out: Path) -> None:
 
 
 def _why_not(ref: str, price: Price) -> str:
-    """Return why Inspect cannot hold a price; empty if it can."""
+    """Return the reason why Inspect cannot hold a price; empty if it can."""
     if price.request:
         return "each request has a fee, and Inspect supports rates only"
     if price.reasoning not in (None, price.output):
@@ -514,7 +514,7 @@ def _why_not(ref: str, price: Price) -> str:
 
 
 def _cost(price: Price) -> ModelCost:
-    """Return four rates; cached tokens without their own rate cost as input."""
+    """Return Inspect's four rates; cached tokens without their own rate cost as much as input."""
     rates = (price.input, price.output, price.cache_write, price.cache_read)
     paid_in, out, write, read = (float(price.input if rate is None else rate) for rate in rates)
     return ModelCost(input=paid_in, output=out, input_cache_write=write, input_cache_read=read)

@@ -1,4 +1,4 @@
-"""A new dated book of every model that genai-prices has, and its changes."""
+"""Makes a new dated price book of all models in genai-prices, and lists its changes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,24 +26,24 @@ from podium.harness.prices.snapshot import (
 
 ENDED = "its provider has ended it"
 SHOWN = 20
-"""Names per kind of change that a terminal shows; `podium prices diff` has all."""
+"""Maximum names that a terminal shows per kind of change; `podium prices diff` shows all."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeBook:
-    """A book of all prices that a source has for a day."""
+    """A price book with all prices that genai-prices has for a day."""
 
     book: Book
     models: int
-    """Entries of the source that it holds; an entry may have several keys."""
+    """Number of entries of genai-prices in the book; an entry may have several keys."""
     left_out: Mapping[str, Sequence[str]]
-    """The source's entries that no book can express, by reason."""
+    """Reason -> entries of genai-prices that the book lacks for this reason."""
     without: Mapping[str, Sequence[str]]
-    """Models in the book without the factor of a service, by reason."""
+    """Reason -> models in the book that lack a service's price factor for this reason."""
 
 
 def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
-    """Return newer data than the installed ones, from genai-prices' address or `url`."""
+    """Download newer data than the installed ones, from `url` or genai-prices' own address."""
     updates: Any = import_module("genai_prices.update_prices")
     address = url or updates.DEFAULT_UPDATE_URL
     try:
@@ -59,10 +59,10 @@ def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
 
 
 def whole_book(name: str, day: date, source: PriceSource, older: Book, today: date) -> WholeBook:
-    """Return a book of every model that can be expressed, without those that ended.
+    """Return a book of all models in `source` that a book can express and that still exist.
 
-    Keys are a model's ids; those of `older` that the source still has stay, and so do entries
-    with another source.
+    Keys are the models' ids. Keys of the book `older` are kept if `source` still has their model,
+    or if their entry has another source.
     """
     prices: dict[str, Price] = {}
     left_out: dict[str, list[str]] = {}
@@ -104,7 +104,7 @@ def whole_book(name: str, day: date, source: PriceSource, older: Book, today: da
 
 
 def whole_text(new_book: WholeBook, out: Path) -> str:
-    """Return the file of a whole book; its comments list the entries that it cannot express."""
+    """Return the TOML text of a whole book; its comments list the entries that it lacks."""
     groups = [("Left out", *pair) for pair in new_book.left_out.items()]
     groups += [("Kept", *pair) for pair in new_book.without.items()]
     lines = [
@@ -118,7 +118,7 @@ def whole_text(new_book: WholeBook, out: Path) -> str:
 
 
 def update_text(old: Book, new_book: WholeBook) -> str:
-    """Return lines on a new book's changes and omissions."""
+    """Return lines on a new book's changes since `old`, and on the entries that it lacks."""
     lines = [f"{new_book.book.name} beside {old.name}:"]
     for kind, notes in _by_kind(old.prices, new_book.book.prices).items():
         lines.append(f"  {kind} {len(notes):,}{_listed(kind, notes)}")
@@ -129,7 +129,7 @@ def update_text(old: Book, new_book: WholeBook) -> str:
 
 
 def _by_kind(old: Mapping[str, Price], new: Mapping[str, Price]) -> dict[str, dict[str, str]]:
-    """Return added, ended, dearer, cheaper and otherwise changed keys, each with its prices."""
+    """Return kind of change (added, ended, dearer, ...) -> keys, each with a note on its price."""
     changes: dict[str, dict[str, str]] = {kind: {} for kind in (ADDED, *KINDS)}
     for ref in sorted({*old, *new}):
         was, now = old.get(ref), new.get(ref)
@@ -148,7 +148,7 @@ KINDS = ("ended", "dearer", "cheaper", "otherwise changed")
 
 
 def _direction(old: Price, new: Price) -> str:
-    """Return a price's direction, by its rates below every tier; empty if it is unchanged."""
+    """Return a price's kind of change (see `KINDS`) by its base rates; empty if unchanged."""
     if replace(old, source="", launched="") == replace(new, source="", launched=""):
         return ""
     pairs = [(getattr(old, name), getattr(new, name)) for name in RATES]
@@ -180,7 +180,7 @@ def _has_ended(ref: str, day: date) -> bool:
 
 
 def _other_ids(clause: Any) -> Iterator[str]:
-    """Yield the ids that an entry lists one by one."""
+    """Yield the model ids that a matching clause of genai-prices states literally."""
     if hasattr(clause, "equals"):
         yield clause.equals
     for alternative in getattr(clause, "or_", ()):
