@@ -65,7 +65,7 @@ CODES = frozenset(
         "model_max_prompt_tokens_exceeded", "tokens_limit_reached", "model_context_window_exceeded",
     }
 )  # fmt: skip
-"""Values of an error's `code` or `type` that mean "request too long", whatever its message."""
+"""Values of an error's `code` or `type` that mean "request too long"; the message is ignored."""
 REFUSING, SERVER_ERROR = frozenset({400, 403, 413, 422}), 500
 """HTTP statuses that may mean "request too long"; llama.cpp and gateways send 500 or above. Rate
 limits have status 429, or their message names a time."""

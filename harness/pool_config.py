@@ -258,7 +258,7 @@ class PoolSpec(BaseModel):
 
     @property
     def variants(self) -> tuple[WorkerSpec, ...]:
-        """The variants of all workers, each as a worker of its own."""
+        """The variants of all workers, each as a separate worker."""
         return tuple(worker.variant(name) for worker in self.workers for name in worker.variants)
 
     @property

@@ -77,7 +77,7 @@ class Aime25(PromptedSuite):
     source = "aime25"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the 30 questions, exam I first."""
+        """Return the 30 questions, AIME I first."""
         return aime25_questions(self.rows(), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:

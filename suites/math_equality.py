@@ -542,7 +542,7 @@ def _letters(text: str) -> str:
 
 
 def _cannot_be(gold: str, answer: str) -> bool:
-    """Return whether an answer is surely wrong, whatever math-verify would decide."""
+    """Return whether an answer is surely wrong, without math-verify."""
     if _SPACED.search(answer) or "\u00ab" in answer.replace("\u00abdeg\u00bb", ""):
         return True  # math-verify reads `7 10` as a product and ignores words
     if any(odd.search(answer) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):

@@ -80,7 +80,7 @@ class Price(Rates):
     """The source of this price, if it differs from the book's source."""
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
-        """Return the rates of a request with so many prompt tokens, and the tier's name."""
+        """Return the rates of a request by its number of prompt tokens, and the tier's name."""
         # Below every tier it returns this object, to make no copy for each of a million calls.
         reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
         return (reached[-1].rates, f">{reached[-1].above}") if reached else (self, "base")

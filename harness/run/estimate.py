@@ -366,7 +366,7 @@ def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> Fir
 def _at_most(
     calls: tuple[CountedCall, ...], allowed: int | None, estimator: Estimator
 ) -> CallTotals:
-    """Return the maximum of a question's calls; with `allowed`, of so many of its longest call."""
+    """Return the maximum of a question: its calls, or `allowed` times its longest call."""
     if allowed is None or not calls:
         return estimator.at_most(calls)
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))

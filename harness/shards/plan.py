@@ -36,7 +36,7 @@ class ShardPart:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The questions that one process asks, in a run directory of its own."""
+    """The questions that one process asks, in a separate run directory."""
 
     name: str  # of its folder: `0007`
     wave: int  # 2 for entries that depend on results of wave 1
