@@ -444,7 +444,7 @@ RATINGS = SystemCard(
 
 @register
 def ratings_system() -> System:
-    """Return the looper that asks every worker and answers with the first choice."""
+    """Return the system that asks every worker; a person rates them, the first reply counts."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)

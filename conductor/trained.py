@@ -231,7 +231,7 @@ class CheckpointMethods(SystemMethods):
     """Methods of a system whose checkpoint is named after its `@`, or is `own` by default."""
 
     def __init__(self, checkpoint: str = "", extra: Extra | None = None) -> None:
-        """Store the checkpoint that is used if none is named after the `@`."""
+        """Store the default checkpoint: used if a system's name has no `@CHECKPOINT`."""
         super().__init__(extra)
         self.own = checkpoint
 

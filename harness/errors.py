@@ -46,7 +46,7 @@ class DayLimit(SpendLimit):
     """The spending limit of a day is reached; the next day begins at `ends`."""
 
     def __init__(self, sentence: str, ends: datetime) -> None:
-        """Store the message, and when the next day begins."""
+        """Store the message and the time at which a new daily limit begins."""
         super().__init__(sentence)
         self.ends = ends
 

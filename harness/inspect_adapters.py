@@ -140,7 +140,7 @@ def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
 
 
 def asked_in(state: TaskState) -> Question:
-    """Return the question of a running sample in its epoch's form, without its target."""
+    """Return a running sample's question, worded as its epoch asks it, without its target."""
     question = question_of(state).sealed()
     form = dict(state.metadata.get(ASKED, {}))
     return replace(question, text=form.pop("text"), metadata=form) if form else question

@@ -140,7 +140,7 @@ Check = tuple[GateRule, TableRow, SystemRun, SystemRun | None]
 
 
 def gate_checks(gate: Gate, report: Report, baseline: Sequence[SystemRun] | None) -> list[Check]:
-    """Return each rule with its rows; UserError for unknown names. `baseline`: of `--against`."""
+    """Return each rule with its rows; UserError for unknown names. `baseline`: `--against`."""
     suites, checks = sorted({row.suite for row in report.rows}), list[Check]()
     for rule in gate.rule:
         if rule.suite is not None and rule.suite not in suites:

@@ -328,7 +328,7 @@ def show_data(
 
 
 def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
-    """Return the sources of a suite: NAME and NAME-..., or the files of its release."""
+    """Return a suite's sources: SUITE and SUITE-...; for LiveCodeBench a release's files."""
     if isinstance(suite, PracticeSuite):
         return ()
     if isinstance(suite, LiveCodeBench):

@@ -73,8 +73,8 @@ def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
 class PromptTransform:
     """Adds prompts to a data set's batch; quick to hash, because `datasets` hashes transforms.
 
-    Nothing is cached here, and hashing the bound method took seconds: it reaches the whole
-    training, and a part that could not be pickled was printed in full.
+    `datasets` would hash a bound method with its whole object, the training: that took seconds,
+    and a part that could not be pickled was printed in full.
     """
 
     def __init__(self, prompts: PromptBuilder) -> None:
@@ -435,7 +435,7 @@ class StepCallback(Callback):
         return f"stopped, because ${gone:.4f} is spent and {action} could exceed ${limit}"
 
     def _pay(self, line: dict[str, Any], step: int) -> None:
-        """Make the validation that a step's line lacks; SpendLimit if the budget is too small."""
+        """Validate a logged step that lacks it; SpendLimit if the budget is too small."""
         validation = self.validate(step)
         if validation is None:
             raise SpendLimit(self.state.ended)

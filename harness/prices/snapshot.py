@@ -269,7 +269,7 @@ def _cut(rate: Decimal | None) -> Decimal | None:
 def _services(
     model: Any, moment: datetime, listed: Price
 ) -> tuple[dict[Service, Decimal], dict[Service, tuple[str, ...]], list[Service]]:
-    """Return services' factors, rates without the factor, and services that have no one factor."""
+    """Return each service's price factor, the rates it excludes, and services without any."""
     factors: dict[Service, Decimal] = {}
     full_rates: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []

@@ -57,7 +57,7 @@ class Drilled:
 
 
 def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
-    """Return the pool's models that can be asked and priced; UserError if none, or if not live."""
+    """Return a live pool's models that can be asked and priced; UserError without any."""
     if spec.label != "live":
         raise UserError(
             f"--drill sends requests to real providers, but pool {spec.name!r} is labelled "

@@ -290,7 +290,7 @@ def grade(add: Arguments) -> None:
 def redact(add: Arguments) -> None:
     """Copy logs without their texts, to share results of suites that must not be published."""
     add("paths LOG", ".eval files or directories", Path, nargs="+")
-    add("--out DIR", "directory for the copies", Path, required=True)
+    add("--out DIR", "directory for the redacted copies", Path, required=True)
 
 
 def regrade(add: Arguments) -> None:

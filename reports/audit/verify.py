@@ -107,7 +107,7 @@ def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _of_others(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Yield differences of files that the run did not write; only those of `WITNESS` are grave."""
+    """Yield changed files that the run did not write; only a changed `verify.py` is grave."""
     sealed = {entry.path: entry for entry in manifest.files if entry.kind == "beside"}
     for path, entry in sealed.items():
         grave, file = path == WITNESS, log_dir / path

@@ -103,7 +103,7 @@ def test_money_that_ends_within_a_step_leaves_the_one_before_and_the_rest_stays_
     most = dollars(steps[0]) * 1.9 + dollars(steps[1])
     said = trained_here(config, out, "--resume", "--max-usd", f"{most:.6f}")
     assert "Step 1: stopped" in said
-    assert "another step could pass" in said
+    assert "another step could exceed" in said
     assert lines(out) == steps[:2]
     assert (out / "checkpoints" / "checkpoint-1" / "optimizer.pt").is_file()
     trained_here(config, out, "--resume", "--max-usd", "1")
