@@ -359,7 +359,7 @@ class Guide:
         return self._needs[state]
 
     def need(self, state: State, token: int) -> int:
-        """Return how many tokens a complete plan still needs with `token` next; NEVER if impossible."""
+        """Return an upper bound of the tokens that must follow `token`; NEVER if not allowed."""
         if token in self.vocabulary.ends:
             return 0 if self.automaton.complete(state) else NEVER
         if not self.vocabulary.writes(token):
