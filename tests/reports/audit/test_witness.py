@@ -51,7 +51,7 @@ CORRUPTIONS = {
         "else self.input + self.cache_read + self.cache_write",
         "else self.input",
     ),
-    "the discount of a cache is in the headline": ("usd=whole.listed", "usd=whole.billed"),
+    "the discount of a cache is in the headline": ("usd=all_calls.listed", "usd=all_calls.billed"),
     "what was paid is at list price": ("self.usd += call.usd", "self.usd += call.usd_list or ZERO"),
     "dollars are rounded to cents": (
         "self.usd_list += call.usd_list",
@@ -66,7 +66,10 @@ CORRUPTIONS = {
         "graded = [attempt for attempt in run.attempts if attempt.graded]",
         "graded = [attempt for attempt in run.attempts if attempt.graded and attempt.epoch == 1]",
     ),
-    "a mean is divided by one more": ("sum(known) / len(values)", "sum(known) / (len(values) + 1)"),
+    "a mean is divided by one more": (
+        "sum(numbers) / len(values)",
+        "sum(numbers) / (len(values) + 1)",
+    ),
 }
 
 
