@@ -141,7 +141,7 @@ def test_the_oracle_router_takes_the_cheapest_right_worker(tmp_path: Path) -> No
     assert row.accuracy == pytest.approx(5 / 6)
     assert row.uses_targets
     assert "no worker is right on 1 question," in row.notes
-    assert "of equal workers the cheapest" in row.derived
+    assert "of equal ones the cheapest" in row.derived
     usd = {
         system_run.facts.system: [float(one.totals.usd or 0) for one in system_run.attempts]
         for system_run in load_runs([logs])[0]
