@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -192,4 +193,7 @@ def _write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    say(str(base_folder()))
+    try:
+        say(str(base_folder()))
+    except UserError as error:
+        sys.exit(f"podium: {error}")

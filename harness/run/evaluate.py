@@ -229,8 +229,7 @@ def run_entries(job: Job, log_dir: Path, purpose: EvalPurpose = EvalPurpose()) -
         facts: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
         facts["equal"] = _equal(job, purpose.purpose)
         with line as progress, run_context(progress=progress, **facts), cancellable():
-            limit = None if experiment.suite_limits else experiment.limit  # `_task` limits suites
-            logs = _eval_set(job, tasks, models, log_dir, limit)
+            logs = _eval_set(job, tasks, models, log_dir, experiment.task_limit)
     finally:
         for journal in journals:
             journal.close()
@@ -393,7 +392,7 @@ def _progress(
     tasks: Sequence[Task], title: str, experiment: Experiment, log_dir: Path
 ) -> AbstractContextManager[ProgressLine]:
     """Return a progress line over all pairs of a run, including earlier attempts."""
-    limit = (not experiment.suite_limits and experiment.limit) or maxsize
+    limit = experiment.task_limit or maxsize
     sizes = {str(task.name): min(len(task.dataset), limit) * (task.epochs or 1) for task in tasks}
     answered = answered_pairs(log_dir)
     finished = sum(min(len(answered.get(name, ())), size) for name, size in sizes.items())

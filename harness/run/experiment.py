@@ -124,6 +124,11 @@ class Experiment:
         """Digests of the pool and its prices; a user's consent to spend is valid only for these."""
         return f"{self.pool_sha256} {self.book_sha256}"
 
+    @property
+    def task_limit(self) -> int | None:
+        """Inspect's limit, one for all tasks; None if suites have limits and tasks their ids."""
+        return None if self.suite_limits else self.limit
+
     def limit_of(self, suite: str) -> int | None:
         """Return how many first questions of a suite are asked; None is all of them."""
         return self.suite_limits.get(suite, self.limit)

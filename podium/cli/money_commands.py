@@ -232,9 +232,10 @@ def _models(args: argparse.Namespace) -> list[str]:
     specs = [read_pool(name) for name in pools]
     if not args.pool:
         specs = [spec for spec in specs if spec.label == "live"]
-    slots = [slot for spec in specs for slot in spec.slots if isinstance(slot.price, str)]
+    slots = [slot for spec in specs for slot in spec.slots]
     if not args.pool:  # products such as fugu are priced by hand, from their maker's page
         slots = [slot for slot in slots if not slot.not_auditable and slot.provider != "fugu"]
+        slots = [slot for slot in slots if isinstance(slot.price, str)]  # others state their own
     return sorted({slot.price_ref for slot in slots})
 
 

@@ -23,9 +23,9 @@ def run_request(args: argparse.Namespace, **values: Any) -> Any:
     from podium.harness.run.catalogue import RunRequest
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
-    values |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
-    values |= {"suite_limits": dict(args.suite_limit)} if hasattr(args, "suite_limit") else {}
-    values |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
+    pairs = {"rpm": "rpm", "suite_limits": "suite_limit", "task_args": "T"}
+    pairs = {name: option for name, option in pairs.items() if hasattr(args, option)}
+    values |= {name: dict(getattr(args, option)) for name, option in pairs.items()}
     values |= {"system_options": _system_options(args)}
     values |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
     return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **values)
