@@ -99,13 +99,17 @@ class DockerBox(CellBox):
                 self._client.close()
 
     def _engine(self) -> docker.DockerClient:
-        """Return the engine's client; the first call also removes containers of killed podiums."""
+        """Return the engine's client; the first call also removes containers of killed podiums.
+
+        A container that cannot be removed, as where the engine is removing it, costs no verdict.
+        """
         with self._connecting:
             if self._closed:
                 raise SandboxError("The sandbox has been closed.")
             if self._client is None:
                 self._client = connect()
-                remove_orphans(self._client)
+                with suppress(SandboxError):
+                    remove_orphans(self._client)
             return self._client
 
     def _remove(self, id: str) -> None:

@@ -1,10 +1,11 @@
 """Engines that are not well: real servers on real sockets that answer as a sick engine does."""
 
 import json
+import socket as sockets
 import socketserver
 import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,15 @@ def answering(
             self.end_headers()
             self.wfile.write(data)
 
-    with socketserver.ThreadingUnixStreamServer(str(socket), Handler) as server:
+    with serving(socket, Handler) as address:
+        yield address
+
+
+@contextmanager
+def serving(socket: Path, handler: type[socketserver.BaseRequestHandler]) -> Generator[str]:
+    """Serve a socket with these answers; yields its address."""
+    with socketserver.ThreadingUnixStreamServer(str(socket), handler) as server:
+        server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:
@@ -53,3 +62,39 @@ def answering(
         finally:
             server.shutdown()
             thread.join()
+
+
+REFUSED = (
+    b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: 34"
+)
+REFUSED += b'\r\n\r\n{"message": "driver is not ready"}'
+
+
+@contextmanager
+def that_removes_nothing(socket: Path, engine: str) -> Generator[str]:
+    """Serve the engine at the path `engine`, except that removing a container fails.
+
+    Yields its address.
+    """
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with sockets.socket(sockets.AF_UNIX) as real:
+                real.connect(engine)
+                back = threading.Thread(target=self._answers, args=(real,), daemon=True)
+                back.start()
+                while data := self.request.recv(65536):
+                    if data.startswith(b"DELETE /"):
+                        self.request.sendall(REFUSED)
+                    else:
+                        real.sendall(data)
+                real.shutdown(sockets.SHUT_WR)
+                back.join()
+
+        def _answers(self, real: sockets.socket) -> None:
+            with suppress(OSError):  # who asked has gone
+                while data := real.recv(65536):
+                    self.request.sendall(data)
+
+    with serving(socket, Handler) as address:
+        yield address

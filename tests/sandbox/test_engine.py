@@ -16,6 +16,7 @@ import pytest
 
 from podium.cli import main
 from podium.sandbox import IMAGE, SandboxError
+from podium.sandbox.docker_box import DockerBox
 from podium.sandbox.images import (
     OWNER,
     connect,
@@ -26,8 +27,8 @@ from podium.sandbox.images import (
     remove_orphans,
 )
 from tests import ROOT
-from tests.sandbox.boxes import needs
-from tests.sandbox.sick_engines import answering
+from tests.sandbox.boxes import needs, run
+from tests.sandbox.sick_engines import answering, that_removes_nothing
 
 SCRIPT = ROOT / "sandbox" / "debian-engine.sh"
 NOBODY = 65534
@@ -240,6 +241,24 @@ def test_what_a_killed_podium_left_is_removed_and_nothing_else(client: docker.Do
         kept = {str(held.id) for held in our_containers(client)}
     assert living.strip() in kept
     assert left.strip() not in kept
+    remove_orphans(client)
+
+
+@pytest.mark.docker
+def test_what_a_killed_podium_left_and_cannot_be_removed_costs_no_verdict(
+    client: docker.DockerClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
+    with (
+        child(HOLD_A_CONTAINER, IMAGE) as (killed, left),
+        that_removes_nothing(tmp_path / "proxy.sock", engine) as address,
+    ):
+        killed.kill()
+        killed.wait()
+        monkeypatch.setenv("DOCKER_HOST", address)
+        with closing(DockerBox(max_sandboxes=1)) as box:
+            assert [one.stdout for one in run(box, "print(1)")] == [b"1\n"]
+        assert left.strip() in {str(held.id) for held in our_containers(client)}
     remove_orphans(client)
 
 

@@ -15,6 +15,7 @@ import psutil
 
 from podium.harness.ledger.journal import FOLDER
 from podium.harness.ledger.runs import calls_of
+from podium.harness.ledger.system_runs import load_runs
 from tests import ROOT
 
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -52,8 +53,15 @@ def begun(log_dir: Path, words: Sequence[str]) -> "subprocess.Popen[bytes]":
 
 
 def ends(process: "subprocess.Popen[bytes]", log_dir: Path, code: int = 0) -> None:
-    """Wait for a run; fail with what it said where it ends with another code."""
-    assert process.wait(600) == code, said_by(log_dir).read_text()[-4000:]
+    """Wait for a run; fail with what it said, and why answers have no verdict, on another code."""
+    said = process.wait(600), said_by(log_dir).read_text()[-4000:]
+    assert said[0] == code, "\n".join([said[1], *no_verdicts(log_dir)])
+
+
+def no_verdicts(log_dir: Path) -> list[str]:
+    """Return why answers of a run have no verdict."""
+    runs, _ = load_runs([log_dir], deep=True)
+    return [str(one.reason) for run in runs for one in run.attempts if one.value is None]
 
 
 def said_by(log_dir: Path) -> Path:
