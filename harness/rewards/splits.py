@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from podium.harness.errors import UserError
@@ -73,6 +74,7 @@ def whole_text(question: Question) -> str:
     return question.text
 
 
+@lru_cache(maxsize=1 << 16)  # a run with systems that learn compares its splits several times
 def question_digest(text: str) -> str:
     r"""Return 64 hex digits that are equal for texts which differ in form only.
 
@@ -87,6 +89,7 @@ def question_digest(text: str) -> str:
     return hashlib.sha256(_normalised(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+@lru_cache(maxsize=1 << 16)
 def _normalised(text: str) -> str:
     """Return the words and meaningful symbols of a text, separated by spaces."""
     return " ".join(_PARTS.findall(unicodedata.normalize("NFKC", text).casefold()))

@@ -114,12 +114,14 @@ def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
     suites = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
     split = job.experiment.split
     splits = [load_split(peer, split if split in peer.splits else "eval") for peer in suites]
+    trains = [load_split(teacher, TRAIN) for teacher in taught]
+    shared = overlaps(trains, splits, job.controls.bare)
+    asked = {(overlap.suite, overlap.question) for overlap in shared}
+    asked |= {(each.suite.name, id) for each in splits for id in each.questions}
     usable: dict[str, tuple[Question, ...]] = {}
-    for teacher in taught:
-        train = load_split(teacher, TRAIN)
-        gone = {overlap.question for overlap in overlaps([train], splits, job.controls.bare)}
-        gone |= {id for each in splits if each.suite.name == teacher.name for id in each.questions}
-        usable[teacher.name] = tuple(q for id, q in train.questions.items() if id not in gone)
+    for train in trains:
+        teacher, questions = train.suite, train.questions.items()
+        usable[teacher.name] = tuple(q for id, q in questions if (teacher.name, id) not in asked)
         if not usable[teacher.name]:
             raise UserError(
                 f"Every train question of {teacher.name!r} is also a question of this run. Name "
