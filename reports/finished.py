@@ -6,6 +6,7 @@ from pathlib import Path
 from podium.harness.ledger.totals import SystemRun
 from podium.reports.report import refuse_unfinished, report_of
 from podium.reports.row import TableRow
+from podium.reports.site.index import site_blocks
 from podium.reports.site.texts import RowTexts, row_texts
 
 Finished = tuple[TableRow, SystemRun, RowTexts]
@@ -18,7 +19,8 @@ def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
     for folder in dict.fromkeys(path.resolve() for path in dirs):
         report = report_of([folder])
         pairs = [pair for block in report.shown.pairs for pair in block]
-        runs += ((*pairs[texts.row], texts) for texts in row_texts([folder], report, {}))
+        rows = row_texts([folder], site_blocks(report.shown), {})
+        runs += ((*pairs[texts.row], texts) for texts in rows)
     for row, system_run, _ in runs:
         refuse_unfinished(row, system_run)
     return runs

@@ -18,7 +18,7 @@ from podium.reports.blocks import ReportOptions
 from podium.reports.columns import full_columns, narrow_columns
 from podium.reports.render import Columns, Content, interval
 from podium.reports.report import Report, refuse_unfinished, report_of
-from podium.reports.row import COLUMNS, TableRow
+from podium.reports.row import COLUMNS, LABELS, TableRow
 
 PARQUET = "podium-table-1"
 PAPER_MARKS = {
@@ -34,12 +34,6 @@ FIGURES: Columns[TableRow] = (
     *full_columns("calls", "steps"),
     *narrow_columns("critical_path_s"),
 )
-LABELS = {
-    "live": "live: a provider was asked and paid",
-    "recorded": "recorded: replies of real models, replayed",
-    "rehearsal": "rehearsal: podium's practice programs answered; says nothing about real models",
-    "inspect": "inspect: a model under plain `inspect eval`, without podium's records",
-}
 FLOATS = 40  # maximum rows of a floating table; a longer one breaks over pages
 FONT = "7pt"  # eleven columns in a text of 6.5 inches
 HEAD = r"""
@@ -107,7 +101,9 @@ def _block(
         for row in block
     ]
     heads = ("system", *(head for head, _ in chosen))
-    return _latex([heads, *lines], (title, caption), [LABELS[top.label], *_numbers(notes)])
+    return _latex(
+        [heads, *lines], (title, caption), [f"{top.label}: {LABELS[top.label]}", *_numbers(notes)]
+    )
 
 
 def _published(title: str, text: str, figures: Sequence[published.Figure]) -> str:

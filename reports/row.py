@@ -1,10 +1,19 @@
 """A row of the comparison table; columns are only added, and columns.toml explains them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
 from podium.harness.ledger.runs import RunLabel
 from podium.harness.suite import OFFICIAL, Prompt
+
+LABELS: Mapping[RunLabel, str] = {
+    "live": "a provider was asked and paid",
+    "recorded": "replies of real models, replayed",
+    "rehearsal": "podium's practice programs answered; says nothing about real models",
+    "inspect": "a model under plain `inspect eval`, without podium's records",
+}
+"""What a table's label says about its replies, for pages and papers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

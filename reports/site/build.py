@@ -113,7 +113,7 @@ def write_site(
     references = comparison.reference_files(report, blocks, served=options.served)
     later = {**downloads, **references}
     now = {} if options.served else {name: make() for name, make in later.items()}
-    rows, runs = row_texts(dirs, report, audits), training_runs(options.trainings)
+    rows, runs = row_texts(dirs, blocks, audits), training_runs(options.trainings)
     systems = served_systems(dirs, len(rows)) if options.served else ()
     notes = left_out(rows, options.texts)
     index_page = comparison.context(report, audits, options.versions, blocks, served=options.served)

@@ -30,16 +30,11 @@ from podium.reports.derived import (
 from podium.reports.headline import headline_row
 from podium.reports.profile_table import known_tables
 from podium.reports.report import Report
-from podium.reports.row import TableRow, block_of
+from podium.reports.row import LABELS, TableRow, block_of
 from podium.reports.site.audit_page import manifest_roots
 from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import data_script, render_page
 
-LABELS = {
-    "live": "real calls of real models, at the prices of their day",
-    "recorded": "real replies of real models, replayed",
-    "rehearsal": "our own practice workers: they say nothing about real models",
-}
 FIRST = ("usd_per_query", "tokens_out", "calls", "steps", "critical_path_s")
 """The columns of table.md that the page shows by default, beside accuracy and difference."""
 MORE = (

@@ -6,7 +6,7 @@ are never read, and are null.
 
 import json
 import shutil
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -28,8 +28,7 @@ from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.reports import render
 from podium.reports.audit import Audit, InvariantVerdict
 from podium.reports.audit.audit_report import system_run_name
-from podium.reports.report import Report
-from podium.reports.site.index import SHARD, site_blocks
+from podium.reports.site.index import SHARD, SiteBlock
 from podium.reports.site.pages import data_script
 
 LONGEST = 32_000
@@ -61,13 +60,13 @@ class RowTexts:
 
 
 def row_texts(
-    dirs: Sequence[Path], report: Report, audits: Mapping[Path, Audit]
+    dirs: Sequence[Path], shown: Iterable[SiteBlock], audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
-    """Return, for each row, the logs with its texts; `audits` are by directory."""
+    """Return, for each row of `shown`, the logs with its texts; `audits` are by directory."""
     pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
     by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
     texts: list[RowTexts] = []
-    for block in site_blocks(report.shown):
+    for block in shown:
         places = block.places()
         for number, (_, system_run) in enumerate(block.pairs, block.first):
             folder, files = by_log[system_run.paths[0].resolve()]

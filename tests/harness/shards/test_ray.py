@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -11,26 +10,16 @@ from typing import Any
 import pytest
 
 from podium.reports.audit import audit
+from tests.harness.shards.ray_nodes import nodes, on
 from tests.harness.shards.test_sharded_run import ALONE, answered, asked, paid, ran, table
 
 WORDS = ["--suite", "practice-integer", *ALONE, "--limit", "3"]
-NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Three nodes of one core."""
-    head = {**NODE, "include_dashboard": False}
-    made = import_module("ray.cluster_utils").Cluster(initialize_head=True, head_node_args=head)
-    for _ in range(2):
-        made.add_node(**NODE)
-    made.wait_for_nodes()
-    yield made
-    made.shutdown()
-
-
-def on(cluster: Any) -> tuple[str, ...]:
-    return ("--shards", "3", "--launcher", "ray", "--address", cluster.address)
+    with nodes(3) as made:
+        yield made
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from podium.harness.workflow import MALFORMED, Step, Workflow
 from podium.reports.audit import Audit, AuditFault, audit
 from podium.reports.report import report_of
 from podium.reports.site import texts, write_site
-from podium.reports.site.index import SHARD
+from podium.reports.site.index import SHARD, site_blocks
 from podium.reports.site.texts import LONGEST, RowTexts, row_texts, text_files, text_shard
 from tests.harness.runs import BoxDown, Crew, Exam, sit, steps
 from tests.providers.scripted import Heard
@@ -141,7 +141,7 @@ def test_texts_that_attack_survive_as_data_and_long_ones_are_cut(
     hostile: Path, tmp_path: Path
 ) -> None:
     report = report_of([hostile])
-    rows = row_texts([hostile], report, {})
+    rows = row_texts([hostile], site_blocks(report.shown), {})
     with text_files(rows) as files:
         assert [*files] == [f"data/text/{row}/0.js" for row in range(3)]
         for name, write in files.items():
@@ -213,7 +213,8 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rows_of(home: Path, found: Audit | None = None) -> dict[str, RowTexts]:
     """Return what the texts of each row are made of, by system."""
     report = report_of([home])
-    rows = row_texts([home], report, {home: found} if found else {})
+    audits = {home: found} if found else {}
+    rows = row_texts([home], site_blocks(report.shown), audits)
     assert [one.row for one in rows] == [*range(len(rows))]
     return dict(zip((one.system for one in report.rows), rows, strict=True))
 
