@@ -156,9 +156,8 @@ class _Training:
         best = "No validation has selected a policy"
         if self.state.best is not None:
             folder = out / run_folder.BEST
-            best = (
-                f"Best validation {self.state.best:.3f} at step {self.state.best_step}, in {folder}"
-            )
+            best = f"Best at step {self.state.best_step}, in {folder} (reward less what dollars "
+            best += f"weigh: {self.state.best:.3f})"
         again = "; continue with --resume" if self.state.ended.startswith("stopped") else ""
         return f"Step {step}: {self.state.ended or 'all steps are made'}. {best}{again}."
 
