@@ -1,12 +1,12 @@
 """Parse plans, three Python lists or JSON, out of a conductor's text."""
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeGuard, cast
 
+from podium.harness.python_syntax import read_literal
 from podium.harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
 Layout = Literal["paper", "compact"]
@@ -187,7 +187,7 @@ def _list_values(name: str, source: str) -> list[object]:
         lambda sign: sign.group() if sign.group(1) in _ESCAPED else "\\" + sign.group(), source
     )
     try:
-        return cast("list[object]", ast.literal_eval(source))
+        return cast("list[object]", read_literal(source))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise _Refused(f"{name} is not a valid Python list") from None
 

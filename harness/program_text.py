@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
+from podium.harness.python_syntax import parse_python
 from podium.harness.reasoning import spoken
 
 PYTHON = ("python", "py", "python3", "py3")
@@ -87,7 +88,7 @@ def code_blocks(text: str) -> list[CodeBlock]:
 def parsed(text: str) -> ast.Module | None:
     """Return a text's syntax tree; None if it is no Python."""
     try:
-        return ast.parse(text)
+        return parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -18,6 +18,7 @@ from typing import Any
 from inspect_ai import Task, task
 
 from podium.harness.errors import UserError
+from podium.harness.python_syntax import parse_python
 from podium.harness.records import Grade, Question
 from podium.harness.suite import Split
 from podium.sandbox import IMAGE, Box, Limits, Program, SandboxError
@@ -185,7 +186,7 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
 
 def _count_tests(text: str) -> int:
     """Return the number of tests in `class TestCases`; 0 if there is no such class."""
-    body = ast.parse(text).body if compiles(text) else []
+    body = parse_python(text).body if compiles(text) else []
     cases = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "TestCases"]
     methods = [node for case in cases for node in case.body if isinstance(node, ast.FunctionDef)]
     return len({method.name for method in methods if method.name.startswith("test")})

@@ -21,6 +21,7 @@ from typing import Any
 from podium.harness.errors import UserError
 from podium.harness.files import read_questions
 from podium.harness.program_text import code_blocks, defines, extract_program, parsed
+from podium.harness.python_syntax import parse_python
 from podium.harness.reasoning import spoken
 from podium.harness.records import Grade, Question
 from podium.harness.suite import Split
@@ -68,7 +69,7 @@ class CheckCode:
     @property
     def asserts(self) -> list[int]:
         """The line numbers of the check's assertions, sorted."""
-        tree = ast.walk(ast.parse(self.text))
+        tree = ast.walk(parse_python(self.text))
         return sorted(node.lineno for node in tree if isinstance(node, ast.Assert))
 
 

@@ -18,6 +18,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
 from podium.harness.program_text import extract_program
+from podium.harness.python_syntax import parse_python
 from podium.harness.records import Grade, Question
 from podium.sandbox import Box, Limits, Program, ProgramOutcome
 from podium.sandbox.box import decode, read_json, untagged
@@ -435,7 +436,7 @@ def starter_method(starter: str) -> str | None:
     'f'
     """
     try:
-        nodes = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
+        nodes = ast.walk(parse_python(f"{starter.rstrip()} pass\n"))
     except (SyntaxError, ValueError):
         return None
     classes = (node for node in nodes if isinstance(node, ast.ClassDef))

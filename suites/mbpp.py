@@ -15,6 +15,7 @@ from inspect_ai import Task, task
 
 from podium.harness.errors import UserError
 from podium.harness.program_text import extract_program, unbound_names
+from podium.harness.python_syntax import parse_python, read_literal
 from podium.harness.reasoning import spoken
 from podium.harness.records import Question
 from podium.harness.suite import Split
@@ -114,7 +115,7 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
     >>> names_called("assert set(f(1)) == {1}", ""), names_called("assert sum(10, 15) == 6", "")
     (('f',), ('sum',))
     """
-    trees = [ast.parse(text) for text in (setup, tests)]
+    trees = [parse_python(text) for text in (setup, tests)]
     unknown = unbound_names(*trees)
     nodes = [node for tree in trees for node in ast.walk(tree)]
     callees = [node.func for node in nodes if isinstance(node, ast.Call)]
@@ -126,7 +127,7 @@ def _tests(row: Mapping[str, Any], place: str) -> list[str]:
     tests = row.get("test_list")
     if isinstance(tests, str):
         with suppress(SyntaxError, ValueError):
-            tests = ast.literal_eval(tests)
+            tests = read_literal(tests)
     if not isinstance(tests, list) or not tests:
         raise UserError(
             f"{place} is not a raw MBPP row: test_list is missing or not a list of tests."

@@ -1,11 +1,11 @@
 """What a program reads and prints, and the samples that a task shows of it."""
 
-import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from podium.harness.python_syntax import read_literal
 from podium.suites.practice.workers.program_numbers import Value
 
 _STARTER = re.compile(r"def\s+(\w+)\s*\(\s*self\s*,?\s*([^)]*)\)\s*(?:->\s*([^:\n]+))?:")
@@ -96,7 +96,7 @@ def _arguments(given: str, count: int) -> list[Any] | None:
 def _value(text: str) -> Value:
     words = {"true": "True", "false": "False"}
     try:
-        return ast.literal_eval(words.get(text.strip(), text.strip().strip("`")))
+        return read_literal(words.get(text.strip(), text.strip().strip("`")))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
 

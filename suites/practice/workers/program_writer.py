@@ -12,6 +12,7 @@ from itertools import chain as linked
 from itertools import islice, pairwise, product
 from typing import Any
 
+from podium.harness.python_syntax import parse_python
 from podium.suites.practice.workers.program_arrays import ARRAYS, TABLES
 from podium.suites.practice.workers.program_inputs import (
     Routine,
@@ -291,7 +292,7 @@ def source(does: Callable[..., Any], called: str) -> str:
     """Return the source of one of our functions as `called`, bare of annotations."""
     is_lambda = does.__name__ == "<lambda>"
     text = f"def {called}(): pass" if is_lambda else inspect.getsource(does)
-    function = ast.parse(text).body[0]
+    function = parse_python(text).body[0]
     if isinstance(function, ast.FunctionDef):
         function.name, function.returns = called, None
         if is_lambda:
@@ -304,7 +305,7 @@ def source(does: Callable[..., Any], called: str) -> str:
 def _lambdas(module: str) -> dict[int, ast.Lambda]:
     """Return the outermost lambda of each line of a module."""
     found: dict[int, ast.Lambda] = {}
-    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+    for node in ast.walk(parse_python(inspect.getsource(sys.modules[module]))):
         if isinstance(node, ast.Lambda):
             found.setdefault(node.lineno, node)
     return found

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from podium.harness.context import current, sample_index
 from podium.harness.errors import UserError, first_fault
+from podium.harness.python_syntax import parse_python
 from podium.harness.records import STATED
 from podium.harness.request import request_digest
 from podium.suites.practice.workers import choices
@@ -320,7 +321,7 @@ def _stated(text: str) -> list[tuple[str, str]]:
 def _form(program: str) -> str | None:
     """Return a program without layout and comments, None for what is no Python; nothing is run."""
     try:
-        return ast.unparse(ast.parse(program))
+        return ast.unparse(parse_python(program))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -1,0 +1,21 @@
+"""Parse Python in several threads at once, which CPython before 3.11.8 and 3.12.2 does wrongly."""
+
+import ast
+from threading import RLock
+
+_TURN = RLock()
+"""Those versions count the depth of all threads' syntax trees together
+(https://github.com/python/cpython/issues/106905): a tree made beside another one ends in a
+SystemError, or in a RecursionError, which would make a good program a wrong one."""
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return a text's syntax tree, as `ast.parse` does, one thread at a time."""
+    with _TURN:
+        return ast.parse(text)
+
+
+def read_literal(text: str) -> object:
+    """Return the value of a Python literal, as `ast.literal_eval` does, one thread at a time."""
+    with _TURN:
+        return ast.literal_eval(text)
