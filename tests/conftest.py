@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 # Tables are as wide as in a file, whatever terminal the tests are run from.
 os.environ["COLUMNS"] = "120"
+
+# A shell's background jobs ignore SIGINT, and so would each process that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Nothing is judged by the clock on the wall, by hypothesis neither.
 settings.register_profile("podium", deadline=None, suppress_health_check=[HealthCheck.too_slow])

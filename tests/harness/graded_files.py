@@ -4,7 +4,6 @@
 """
 
 import json
-import signal
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -39,5 +38,4 @@ def values(folder: Path) -> Sequence[float | None]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     sys.exit(main(sys.argv[1:]))

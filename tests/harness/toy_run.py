@@ -6,7 +6,6 @@ provider: `LOG_DIR.slow` holds seconds to wait, `LOG_DIR.broken` names a questio
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
@@ -199,7 +198,6 @@ def calls(log_dir: Path, kind: str = "begin") -> list[str]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     parser = argparse.ArgumentParser()
     parser.add_argument("log_dir", type=Path)
     parser.add_argument("--max-usd", type=Decimal)

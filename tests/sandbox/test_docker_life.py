@@ -71,7 +71,6 @@ def owner() -> Generator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout
     assert process.stdout.readline() == "running\n"

@@ -291,12 +291,11 @@ def test_a_server_ends_where_another_command_takes_the_run_over(tmp_path: Path) 
 
 
 FENCED = """
-import signal, sys, time
+import sys, time
 from decimal import Decimal
 from pathlib import Path
 from podium.harness.prices import read_book
 from podium.harness.shards.lease_client import HeldLease, open_lease
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever shell began the tests
 folder = Path(sys.argv[1])
 with open_lease(folder, read_book("rehearsal")) as lease:
     HeldLease(folder).open(Decimal(0))  # another process has begun

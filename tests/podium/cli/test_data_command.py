@@ -338,9 +338,8 @@ def test_a_read_only_folder_is_named_with_the_way_out() -> None:
 
 
 INTERRUPTED = """
-import signal, sys
+import sys
 from pathlib import Path
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would ignore it
 from podium.suites.data_command import download
 download(sys.argv[1], Path(sys.argv[2]), sys.argv[3], 400_000)
 """
