@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, ViewportSize, sync_playwright
 
 from tests import ROOT
 
@@ -31,7 +31,8 @@ TOP = """([name, part]) => {
 
 def opened(browser: Browser, address: str, size: Mapping[str, int] = SIZE, **look: Any) -> Page:
     """Return a page of a site after its script has drawn it."""
-    page = browser.new_context(viewport=dict(size), **look).new_page()
+    viewport = ViewportSize(width=size["width"], height=size["height"])
+    page = browser.new_context(viewport=viewport, **look).new_page()
     page.goto(address)
     page.wait_for_timeout(DRAWN_MS)
     return page
@@ -39,7 +40,8 @@ def opened(browser: Browser, address: str, size: Mapping[str, int] = SIZE, **loo
 
 def block(page: Page, name: str, size: Mapping[str, int] = SIZE, part: str = "") -> None:
     """Take a picture of the top of a suite's part of the comparison, or of an element in it."""
-    clip = {"x": 0, "y": page.evaluate(TOP, [BLOCK, part]) - 20, **size}
+    top = page.evaluate(TOP, [BLOCK, part]) - 20
+    clip = FloatRect(x=0, y=top, width=size["width"], height=size["height"])
     page.screenshot(path=IMAGES / name, full_page=True, clip=clip)
 
 
