@@ -1,4 +1,4 @@
-"""Make the documentation's pictures from the demo's pages: `python tests/demo_pictures.py DIR`.
+"""Make the documentation's pictures from the demo's pages: `python -m tests.demo_pictures DIR`.
 
 DIR is the folder that `podium demo --out DIR` wrote. Needs Chromium (`make browser`).
 """
@@ -12,6 +12,7 @@ from typing import Any
 from playwright.sync_api import Browser, FloatRect, Page, ViewportSize, sync_playwright
 
 from tests import ROOT
+from tests.reports.site.conftest import NAMES, SWITCHES
 
 IMAGES = ROOT / "docs" / "images"
 SIZE = {"width": 1200, "height": 1000}
@@ -20,7 +21,6 @@ BLOCK = "practice-composed"
 QUERY = f"#/q/{BLOCK}/{BLOCK}-eval-0004/1?sys=conductor,moa-lite"
 """A question that one of the two answers correctly."""
 DRAWN_MS = 2000
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 TOP = """([name, part]) => {
     const head = [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith(name));
     const shown = part ? head.closest("section").querySelector(part) : head;
@@ -64,7 +64,7 @@ def main() -> None:
     if chromium is None or len(sys.argv) != 2:
         raise SystemExit(__doc__)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=SWITCHES.split())
         pictures(browser, Path(sys.argv[1], "site").resolve().as_uri())
         browser.close()
 

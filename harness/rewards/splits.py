@@ -89,7 +89,6 @@ def question_digest(text: str) -> str:
     return hashlib.sha256(_normalised(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@lru_cache(maxsize=1 << 16)
 def _normalised(text: str) -> str:
     """Return the words and meaningful symbols of a text, separated by spaces."""
     return " ".join(_PARTS.findall(unicodedata.normalize("NFKC", text).casefold()))

@@ -64,10 +64,9 @@ def serving(socket: Path, handler: type[socketserver.BaseRequestHandler]) -> Gen
             thread.join()
 
 
-REFUSED = (
-    b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: 34"
-)
-REFUSED += b'\r\n\r\n{"message": "driver is not ready"}'
+TROUBLE = b'{"message": "driver is not ready"}'
+REFUSED = b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\n"
+REFUSED += b"Content-Length: %d\r\n\r\n%b" % (len(TROUBLE), TROUBLE)
 
 
 @contextmanager
