@@ -272,7 +272,7 @@ def _behind_verb(text: str) -> str:
 
 
 def _value(text: str) -> str | None:
-    """Return a value without emphasis, quotes, remarks and formula signs; None if empty."""
+    """Return a value without emphasis, quotes, remarks and formula signs, if there is one."""
     text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
     plain = RULE["remark"].sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
@@ -282,7 +282,7 @@ def _value(text: str) -> str | None:
     plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
     if maths := MATHS.fullmatch(plain):
         plain = next(group for group in maths.groups() if group is not None).strip()
-    return plain or None
+    return None if statements.is_placeholder(plain) else plain or None
 
 
 # --- integers -----------------------------------------------------------------------------------

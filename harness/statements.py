@@ -84,7 +84,7 @@ def _boxes(reply: str) -> Iterator[Statement]:
         content, end, stop = box
         if reply[stop : stop + 5].strip(" $*(").startswith("?"):
             continue
-        if content and _is_placeholder(content):
+        if content and is_placeholder(content):
             continue
         tail = SENTENCE_END.split(reply[stop : stop + 200], maxsplit=1)[0]
         near = reply[max(0, end - 40) : end]
@@ -98,7 +98,8 @@ def _boxes(reply: str) -> Iterator[Statement]:
         yield Statement("box", end, stop, f"{sign}{content or ''}", tail, 0, True, "box", flaw)
 
 
-def _is_placeholder(content: str) -> bool:
+def is_placeholder(content: str) -> bool:
+    """Return whether a value only shows the format, copied from the prompt: `final answer`."""
     if len(content) > 60 or content.isdigit() or not _HOLDS_WORD.search(content):
         return False
     return bool(RULE["box-placeholder"].fullmatch(without_markup(content)))

@@ -39,7 +39,7 @@ class Math500(DatasetSuite):
     """The MATH-500 suite: `math500` has three splits, `math500-all` has all questions in one."""
 
     name: str = "math500"
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2021-03"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "math500"

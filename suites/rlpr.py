@@ -116,7 +116,7 @@ class Rlpr(DatasetSuite):
     """The RLPR suite; `rlpr-rules` omits the questions that a model must judge."""
 
     name: str = "rlpr"
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2025-06"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "rlpr"
