@@ -36,40 +36,39 @@ TABLES = """CREATE TABLE call (run INT, scope TEXT, role TEXT, step TEXT, event 
     sum(reasoning) tokens_reasoning, coalesce(sum(output) FILTER (role <> 'conductor'), 0)
     worker_tokens_out, coalesce(sum(input + output) FILTER (role = 'conductor'), 0)
     conductor_tokens, CASE WHEN bool_or(step LIKE 'conductor: plan%') THEN (any_value(plan) LIKE
-    'malformed: %')::INT END fault FROM (SELECT *, unnest(events) AS event FROM pair) LEFT JOIN
-    (FROM call WHERE scope = 'inference') call USING (run, event) WHERE NOT isnan(value) GROUP BY
-    ALL; CREATE VIEW q AS SELECT run, question, avg(value) v, count(*) n, count(official) judged,
+    'malformed: %')::INT END fault FROM (SELECT *, unnest(events) event FROM pair) LEFT JOIN (FROM
+    call WHERE scope = 'inference') call USING (run, event) WHERE NOT isnan(value) GROUP BY ALL;
+    CREATE VIEW q AS SELECT run, question, avg(value) v, count(*) n, count(official) judged,
     avg(usd_per_query) + 0 * sum(sum(usd_per_query)) OVER (PARTITION BY run) usd, avg(tokens_out) +
-    0 * sum(sum(tokens_out)) OVER (PARTITION BY run) tokens, avg(coalesce(official, CASE WHEN parsed
-    THEN 'nan' ELSE value END)) official, CASE WHEN bool_and(value IN (0, 1)) THEN sum(value) ELSE
-    'nan' END r FROM p GROUP BY 1, 2; CREATE MACRO pass(n, r, k) AS 1 - list_product([(n - r - i) /
-    (n - i) for i in range(k)])"""
+    0 * sum(sum(tokens_out)) OVER (PARTITION BY run) tokens, avg(coalesce(official, if(parsed,
+    'nan', value))) official, if(bool_and(value IN (0, 1)), sum(value), 'nan') r FROM p GROUP BY 1,
+    2; CREATE MACRO pass(n, r, k) AS 1 - list_product([(n - r - i) / (n - i) for i in range(k)])"""
 FIGURES = """SELECT x FROM (FROM (SELECT count(*) n_graded, avg(calls) calls, avg(tokens_in)
     tokens_in, avg(tokens_out) tokens_out, avg(tokens_reasoning) tokens_reasoning,
     avg(usd_per_query) usd_per_query, avg(worker_tokens_out) worker_tokens_out,
     avg(conductor_tokens) conductor_tokens, 100 * sum(fault) / count(*) invalid_plan_pct FROM p
     WHERE run = $run), (SELECT avg(v) accuracy, median(usd) usd_median, quantile_cont(usd, 0.95)
     usd_p95, avg(usd / nullif(v, 0)) cost_of_pass, sum(usd) / nullif(sum(v), 0) usd_per_correct,
-    sum(tokens) / nullif(sum(v), 0) tokens_per_correct, avg(CASE WHEN isnan(usd) THEN usd ELSE (v =
-    0)::INT END) share_infinite, CASE WHEN sum(judged) > 0 THEN avg(official) END official_accuracy,
-    avg(pass(n, r, 5)) FILTER (n > 4) AS pass_at_5, avg(pass(n, r, 10)) FILTER (n > 9) AS pass_at_10
-    FROM q WHERE run = $run), (SELECT avg(a.v - b.v) paired_diff, sum(a.usd) / sum(b.usd) usd_ratio
-    FROM q a JOIN q b USING (question) WHERE a.run = $run AND b.run = $other)) x"""
+    sum(tokens) / nullif(sum(v), 0) tokens_per_correct, avg(if(isnan(usd), usd, (v = 0)::INT))
+    share_infinite, CASE WHEN sum(judged) > 0 THEN avg(official) END official_accuracy, avg(pass(n,
+    r, 5)) FILTER (n > 4) pass_at_5, avg(pass(n, r, 10)) FILTER (n > 9) pass_at_10 FROM q WHERE run
+    = $run), (SELECT avg(a.v - b.v) paired_diff, sum(a.usd) / sum(b.usd) usd_ratio FROM q a JOIN q b
+    USING (question) WHERE a.run = $run AND b.run = $other)) x"""
 SPENT = """SELECT x FROM (SELECT $asked n_asked, coalesce(sum(paid) FILTER (scope = 'inference' AND
     NOT isnan(paid)), 0) / $begun usd_paid_low, coalesce(sum(usd) FILTER (scope = 'scoring'), 0) /
     nullif((SELECT count(*) FROM p WHERE run = $run AND $begun > 0), 0) usd_scoring_per_query FROM
     call WHERE run = $run) x"""
-MAJORITY = """WITH tries AS (SELECT *, row_number() OVER w - 1 AS nth, count(*) OVER w n, CASE WHEN
-    vote <> '' THEN avg(value) OVER (PARTITION BY question, vote) ELSE 0 END v FROM p WHERE run =
-    $run WINDOW w AS (PARTITION BY question)), led AS (SELECT question, pick, vote, v,
-    count(nullif(vote, '')) c FROM tries, range(1 << $n) t(pick) WHERE n >= $k AND pick < 1 << n AND
-    bit_count(pick) = $k AND (pick >> nth) & 1 = 1 GROUP BY question, pick, vote, v QUALIFY c =
-    max(c) OVER (PARTITION BY question, pick)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM
-    (SELECT question, avg(v) v FROM led GROUP BY question, pick) GROUP BY question)"""
-ROUTED = """SELECT x FROM (SELECT avg(v) accuracy, avg(usd) usd_per_query, avg(tokens) tokens_out
-    FROM (SELECT *, count(*) OVER (PARTITION BY question) here, row_number() OVER (PARTITION BY
-    question ORDER BY v DESC, CASE WHEN $priced THEN usd ELSE tokens END, run) place FROM q WHERE
-    list_contains($runs, run)) WHERE here = len($runs) AND place = 1) x"""
+MAJORITY = """WITH tries AS (SELECT *, row_number() OVER w - 1 nth, count(*) OVER w n, if(vote <>
+    '', avg(value) OVER (PARTITION BY question, vote), 0) v FROM p WHERE run = $run WINDOW w AS
+    (PARTITION BY question)), led AS (SELECT question, pick, vote, v, count(nullif(vote, '')) c FROM
+    tries, range(1 << $n) t(pick) WHERE n >= $k AND pick < 1 << n AND bit_count(pick) = $k AND (pick
+    >> nth) & 1 = 1 GROUP BY question, pick, vote, v QUALIFY c = max(c) OVER (PARTITION BY question,
+    pick)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM (SELECT question, avg(v) v FROM led
+    GROUP BY question, pick) GROUP BY question)"""
+ROUTED = """SELECT x FROM (WITH s AS (FROM q WHERE list_contains($runs, run)) SELECT avg(v)
+    accuracy, avg(usd) usd_per_query, avg(tokens) tokens_out FROM (FROM s QUALIFY count(*) OVER
+    (PARTITION BY question) = len($runs) AND row_number() OVER (PARTITION BY question ORDER BY v
+    DESC, if((SELECT isnan(sum(usd)) FROM s), tokens, usd), run) = 1)) x"""
 
 
 def _members(path: Path, prefix: str) -> Iterator[Json]:
@@ -135,9 +134,8 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
             value = nan if sample.get("error") or score.get("value") is None else score["value"]
             plan, parsed = (facts.get("podium") or NONE).get("plan"), notes.get("parsed", True)
             orders = [(facts.get(key) or NONE).get("permutation") for key in ("asked", "question")]
-            order, vote = next(filter(None, orders), None), str(score.get("answer") or "").rstrip()
-            if order and vote:  # epochs order the options differently
-                vote = dict(zip("ABCDEFGHIJ", map(str, order), strict=False)).get(vote, "")
+            order, vote = next(filter(None, orders), ()), str(score.get("answer") or "").rstrip()
+            vote = dict(zip("ABCDEFGHIJ", order, strict=False)).get(vote, "" if order else vote)
             events = [*(event.get("uuid") for event in sample.get("events") or list[Json]()), None]
             values = [run, *pair, value, vote, notes.get("official"), parsed, plan, events]
             db.execute(f"INSERT INTO pair VALUES ({'?, ' * 8}?)", values)
@@ -158,8 +156,7 @@ def _remade(db: Any, rows: list[Json], run: int) -> Json:
     beside = [i for i, peer in enumerate(rows) if all(peer.get(k) == row.get(k) for k in BLOCK)]
     singles = [i for i in beside if rows[i]["system"].startswith("single:")]
     if row["derived"] and not k:
-        priced = all(rows[i]["usd_per_query"] is not None for i in singles)
-        return db.execute(ROUTED, {"runs": singles, "priced": priced}).fetchone()[0]
+        return db.execute(ROUTED, {"runs": singles}).fetchone()[0]
     base = next((i for i in singles if row["system"].endswith(f" of {rows[i]['system']})")), run)
     reference = next((i for i in beside if rows[i]["verdict"] == "reference" != row["verdict"]), -1)
     values = db.execute(FIGURES, {"run": base, "other": reference}).fetchone()[0]
@@ -195,6 +192,9 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
 
 
 if __name__ == "__main__":
-    results = list(figures(*map(Path, sys.argv[1:])))
+    try:
+        results = list(figures(*map(Path, sys.argv[1:] or ["."])))
+    except (OSError, TypeError, ValueError) as error:
+        sys.exit(f"No table to read ({error}): python verify.py DIR [TABLE of podium report]")
     sys.stdout.writelines(f"{line}\n" for line, _ in results)
     sys.exit(not all(same for _, same in results))

@@ -7,6 +7,7 @@ made by a process that runs the copy (wrong_sums.py). Nothing is patched.
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -145,6 +146,18 @@ def test_the_witness_is_one_short_file_of_the_standard_library_and_duckdb() -> N
 def test_every_archive_holds_the_witness(clean: Left) -> None:
     assert (clean.folder / "verify.py").read_bytes() == WITNESS.read_bytes()
     assert main(["manifest", "verify", str(clean.folder)]) == 0
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("runs",), ("runs", "absent.json"), ("runs", "no.json"), "abc"]
+)
+def test_without_a_table_it_says_in_one_line_what_it_needs(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "no.json").write_text("no table")
+    done = verified(*(tmp_path / word for word in words))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"No table to read \(.+\): python verify.py DIR .+\n", done.stderr)
 
 
 def test_it_makes_the_figures_of_a_true_table_again(runs: Path, tmp_path: Path) -> None:
