@@ -23,7 +23,7 @@ class WorkerError(PodiumError):
 
 
 class CassetteMiss(WorkerError):
-    """A recorded worker has no reply to this request and repetition; no other is used instead."""
+    """A recorded worker has no reply to this request and repetition; no other reply replaces it."""
 
 
 class FrameworkError(WorkerError):
@@ -87,7 +87,7 @@ def no_such(
 
 
 def shipped_file(noun: str, name: str, folder: Path) -> Path:
-    """Return podium's TOML file of a name, or the file at a path; UserError if there is none."""
+    """Return `name` if it is a .toml path, else its file in `folder`; UserError if it is absent."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if path.is_file():
         return path
