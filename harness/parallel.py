@@ -94,7 +94,7 @@ def map_concurrently(
 
 
 MOST_PROCESSES = 8  # Maximum: each process takes some 150 MiB before it reads anything
-LARGE = 32 << 20  # Size of files, in bytes, from which on other processes read them
+LARGE = 32 << 20  # Minimum total size of files, in bytes, to read them in other processes
 
 
 BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"

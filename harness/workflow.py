@@ -82,7 +82,7 @@ class Workflow:
 
 
 def workflow_of(plan: str | None) -> Workflow | None:
-    """Return the workflow from a log; None if the plan is malformed or withheld."""
+    """Return the workflow that a log's plan (JSON) holds; None if it is malformed or withheld."""
     try:
         steps = [
             Step(
