@@ -80,7 +80,7 @@ def client_settings() -> dict[str, Any]:
 
 @dataclass(slots=True, eq=False)
 class BridgedQuestion:
-    """A framework at work on one question, and the calls that it makes."""
+    """One question that a framework is answering, and the calls that the framework makes."""
 
     question: Question
     pool: Pool

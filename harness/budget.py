@@ -34,9 +34,9 @@ class LimitName:
 
     option: str
     then: str = "."
-    """The end of the message that the limit is reached."""
+    """The end of the error message if the limit is reached."""
     unpriced: str = "."
-    """The end of the message after a call without a price."""
+    """The end of the error message if a call had no price."""
     one: str = ""
     """`question` or `request` if each of them has this limit, and only that ends; else empty."""
     ends: datetime | None = None
@@ -73,7 +73,7 @@ class ShardLimits(Lease, Turns, Protocol):
 
     @property
     def generation(self) -> int:
-        """The number of this process among those that ran its shard, from 1."""
+        """The ordinal, from 1, of this process among the processes that ran its shard."""
         ...
 
 

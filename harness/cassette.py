@@ -43,7 +43,7 @@ Key = tuple[str, str, int, int]  # worker, request digest, epoch, occurrence (0:
 
 
 class RecordedTokens(BaseModel):
-    """Token usage as recorded; the fields of `harness.records.Usage`."""
+    """Recorded token usage, with fields as in `harness.records.Usage`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -194,7 +194,7 @@ def prompts_recorded(spec: PoolSpec) -> bool:
 def refuse_unrecorded(
     spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
 ) -> None:
-    """Raise UserError if replies recorded without requests lack a question or an epoch."""
+    """Raise UserError if a cassette without recorded requests lacks a question or an epoch."""
     for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue

@@ -123,7 +123,7 @@ class ConversationPool(Pool):
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Send a request to a worker; the conversation replaces a request of only the question."""
+        """Send a request to a worker; if it is only the question, send the conversation instead."""
         canonical = [(message.role, message.text) for message in messages] == [("user", self.text)]
         if self.acts in ("passes", "votes") and canonical and worker != CONDUCTOR:
             return await self._sent(worker, step, sampling, "")

@@ -1,4 +1,4 @@
-"""podium's exceptions, by who failed: user, worker or framework; a model's mistake raises none."""
+"""podium's exceptions, by who failed: user, worker or framework; a model's mistake is no error."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -27,7 +27,7 @@ class CassetteMiss(WorkerError):
 
 
 class FrameworkError(WorkerError):
-    """A framework's own code failed, not a model: no reply of it can be graded."""
+    """An agent framework's own code failed, not a model: there is no answer to grade."""
 
 
 class Escaped(FrameworkError):

@@ -50,7 +50,7 @@ ZSTD = 93
 
 
 class TooLarge(ValueError):
-    """A file is larger, or unpacks to more, than a file of its kind may."""
+    """A file, or its unpacked content, is larger than the limit for its kind."""
 
 
 def regular_size(path: Path) -> int:
@@ -72,7 +72,7 @@ def refuse_absent(path: Path) -> None:
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """Return a regular file's bytes; UserError if there are more than `limit`."""
+    """Return a regular file's content; UserError if it has more than `limit` bytes."""
     if regular_size(path) <= limit:
         with path.open("rb") as file:
             content = file.read(limit + 1)  # it may have grown, and files of /proc have no size
@@ -202,7 +202,7 @@ def unpack_gzip(content: bytes) -> bytes:
 
 
 class Limited(RawIOBase):
-    """A stream that unpacks a file, such as a .gz; TooLarge if it yields far too much."""
+    """A stream that unpacks a file, such as a .gz; TooLarge if it unpacks to more than allowed."""
 
     def __init__(self, stream: Any, packed: int) -> None:
         """Wrap a stream that unpacks a file of `packed` bytes."""

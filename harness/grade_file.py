@@ -263,7 +263,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
 
 
 def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str:
-    """Explain how the answer of the reply on `line` was read; UserError if its suite reads none."""
+    """Explain how the reply on `line` was read; UserError if its suite extracts no answers."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not isinstance(suite, Explained):
         raise UserError(

@@ -156,7 +156,7 @@ def question_of(state: TaskState) -> Question:
 
 
 def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
-    """Return the question, without its target, that `sample` wrote into metadata."""
+    """Return the question, without its target, from the metadata that `sample` wrote."""
     stored = metadata.get("question")
     return Question(
         id=id,
@@ -393,5 +393,5 @@ def as_score(grade: Grade) -> Score:
 
 
 def unscored(error: Exception) -> Score:
-    """Return the score of a reply that we failed to grade: excluded from means, with its reason."""
+    """Return the score of a reply that could not be graded: no value in means, with the reason."""
     return Score.unscored(reason="scoring_failed", explanation=f"{type(error).__name__}: {error}")

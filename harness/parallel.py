@@ -98,8 +98,8 @@ LARGE = 32 << 20  # Minimum total size of files, in bytes, to read them in other
 
 
 BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""Code that a worker process runs first: it ignores Ctrl-C, which the parent handles. It is no
-function in podium, which could not be imported before `import podium` has registered its names."""
+"""Code that a worker process runs first: it ignores Ctrl-C, which the parent handles. It is a text,
+because a function of podium cannot be imported before `import podium` has registered its names."""
 
 
 def map_over_processes(
@@ -137,7 +137,7 @@ def map_over_processes(
 
 @contextmanager
 def without_collector() -> Generator[None]:
-    """Pause Python's garbage collector: it takes a quarter of the time in which rows are made."""
+    """Pause Python's garbage collector, which takes a quarter of the time when making many rows."""
     running = gc.isenabled()
     gc.disable()
     try:

@@ -43,7 +43,7 @@ ROLES = (CONDUCTOR, GRADER)  # names of models that are not workers, and of thei
 
 
 class _Misplaced(ValueError):
-    """A mistake that a check of several fields found, with the place of the wrong field."""
+    """An error of a check that compares several fields, with the place of the wrong field."""
 
     def __init__(self, message: str, place: tuple[int | str, ...]) -> None:
         super().__init__(message)
@@ -248,7 +248,7 @@ class PoolSpec(BaseModel):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The workers' names in file order: the order of `Model 0, Model 1, ...`."""
+        """The workers' names in file order, the order of `Model 0, Model 1, ...` in prompts."""
         return tuple(worker.name for worker in self.workers)
 
     @property

@@ -22,7 +22,7 @@ _TURN_ENDS = re.compile(
 )
 _BOX_MARKS = (("<|begin_of_box|>", "\\boxed{"), ("<|end_of_box|>", "}"))
 _SPECIALS_STRIPPED = re.compile(r"\s*(?:(analysis|commentary)|final)(?=[A-Z\d\\$*#`\[{(])")
-"""The start of a reply in harmony's channels if its special tokens were left out."""
+"""The start of a reply in OpenAI's harmony format whose special tokens were removed."""
 
 _SIGNS = ("<", "\u25c1", "THINK]", "assistantfinal")
 """A reply that contains none of these can have reasoning marks only at its very start."""

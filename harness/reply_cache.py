@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {", ".join
 BEGIN EXCLUSIVE;
 COMMIT;
 """
-"""Exclusive to this process. Writes go to the operating system: only its crash can lose a reply."""
+"""Locks the file for this process. Only a crash of the operating system can lose a reply."""
 ROOM = 16 << 20
 """Minimum free bytes for a call to begin: for replies in flight, and the ends of logs."""
 Ask = Callable[[], Awaitable[Reply]]

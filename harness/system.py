@@ -104,7 +104,7 @@ class SystemMethods:
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a run on live workers is refused, a sentence without the system's name."""
+        """Return why a run on live workers is refused, without the system's name; None if not."""
         return None
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
@@ -225,7 +225,7 @@ def planned(plan: Plan, budget: Budget | None = None, keeps: int = 0) -> System:
 
 
 def malformed(reason: Malformed) -> Answer:
-    """Return the empty answer of a system whose plan could not be run: graded, and wrong."""
+    """Return the empty answer of a system whose plan could not be run; it is graded as wrong."""
     return Answer(text="", plan=f"{MALFORMED}{reason.reason}")
 
 

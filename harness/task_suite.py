@@ -87,7 +87,7 @@ class TaskSuite:
 
     @property
     def data_revision(self) -> str:
-        """Digest of the samples' ids, inputs and targets, with the package and its version."""
+        """Digest of the samples' ids, inputs and targets; then its package's version, if any."""
         return self._revision
 
     @cached_property

@@ -155,7 +155,7 @@ def _sentence(error: Raw, reason: str) -> str:
 
 
 def _decision(error: Raw, code: int | None) -> RetryDecision:
-    """Return whether to retry: by the status in the body if there is one, else by its words."""
+    """Return whether to retry: by the HTTP status in the error, else by its code and type."""
     words = " ".join(str(error.get(name) or "") for name in ("code", "type"))
     if code == 429 or (code is None and RATE_LIMIT.search(words)):
         return RetryDecision.rate_limit()

@@ -72,7 +72,7 @@ def usage_from_json(usage: Raw | None) -> Usage | None:
 
 
 def usage_of_reply(output: ModelOutput, response: Raw | None = None) -> Usage | None:
-    """Return a reply's tokens as far as known; `response` is the provider's, if available."""
+    """Return a reply's tokens, None if unknown; `response` is the provider's own, if available."""
     return usage_of_event(usage_from(output.usage), raw_usage(response, output.metadata))
 
 
@@ -160,7 +160,7 @@ def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 
 def dialect_of(raw: Raw) -> Dialect | None:
-    """Return the dialect of a usage, by its fields; None if unknown."""
+    """Return the API dialect of a provider's usage, by its field names; None if unknown."""
     if any(name in raw for name in GOOGLE[0]):
         return "google"
     if "prompt_tokens" in raw:
@@ -258,7 +258,7 @@ AMOUNTS: tuple[tuple[tuple[str, ...], Decimal], ...] = (
 """(path of an amount in a provider's usage, value of its unit in US dollars)."""
 STATED_IN = frozenset(path[0] for path, _ in AMOUNTS)
 UPSTREAM = ("cost_details", "upstream_inference_cost")
-"""OpenRouter's field for what the provider behind it charges the user's own key."""
+"""OpenRouter's field for the charge of the provider behind it, if the user has a key there."""
 HEADER = "x-litellm-response-cost"
 """LiteLLM's proxy states dollars in this header; 0 means that it knows no price."""
 MODEL_HEADER = "x-litellm-model-name"

@@ -50,7 +50,7 @@ class Workflow:
     def depths(self, *, replied: int = 0, depth: int = 0) -> tuple[int, ...]:
         """Return, for each step, the length of its longest chain of reads, itself included.
 
-        The first `replied` steps have the depth `depth`: the rest waited for all of them.
+        The first `replied` steps have the depth `depth`: later steps waited for all of them.
 
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).depths()
         (1, 1, 2)

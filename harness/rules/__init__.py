@@ -74,7 +74,7 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _needed(needs: Sequence[str]) -> tuple[str, ...]:
-    """Return `needs` with lists replaced by texts: each word's longest part without punctuation."""
+    """Return `needs` with each word list replaced by the longest piece of each of its words."""
     texts: dict[str, None] = {}
     for need in needs:
         listed = words(need[1:-1]) if need[0] == "{" else ()
