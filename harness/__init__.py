@@ -2,5 +2,5 @@
 
 Read in this order: records, workflow, pool_config, pool, execute, system, suite, inspect_adapters;
 then run/run.py, learning for systems that learn, bridge for frameworks, and ledger/ for the costs.
-It imports no suites, systems, sandbox or reports: cli/, which nothing imports, connects them.
+It imports no suites, systems, sandbox or reports; only podium/cli/ imports all of them.
 """

@@ -1,11 +1,11 @@
-"""Additions of `pip install podium` to Inspect: model providers, found through an entry point."""
+"""Register podium's model providers; Inspect imports this module through an entry point."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
 
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
-    """Return the provider of recorded workers (harness/cassette.py)."""
+    """Return the model provider that replays recorded replies (harness/cassette.py)."""
     from podium.harness.cassette import RecordedAPI
 
     return RecordedAPI
@@ -13,7 +13,7 @@ def recorded() -> type[ModelAPI]:
 
 @modelapi(name="fugu")
 def fugu() -> type[ModelAPI]:
-    """Return the provider of Sakana's Fugu, orchestration tokens included (harness/fugu.py)."""
+    """Return the model provider of Sakana's Fugu, which counts tokens of its internal models."""
     from podium.harness.fugu import FuguAPI
 
     return FuguAPI

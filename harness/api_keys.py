@@ -1,4 +1,4 @@
-"""Keep API keys out of all that is written or shown: a provider's error may quote a key."""
+"""Keep API keys out of logs, files and messages: a provider's error may quote a key."""
 
 import operator
 import os
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
-LEAST = 8  # characters of a key: shorter values (`EMPTY`, `none`) occur in other texts
+LEAST = 8  # minimum characters of a key: shorter values (`EMPTY`, `none`) occur in other texts
 NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
     r"|password|cookie|credentials?)$"
-)  # endings of names of keys: environment variables, a provider's arguments, headers
+)  # endings of names whose values are keys: environment variables, model arguments, headers
 _FROM_POOLS: dict[str, str] = {}  # key -> its name, from all pools that this process has read
 
 
@@ -54,7 +54,7 @@ def without_keys(text: str) -> str:
 
 
 def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without API keys: those named like keys are left out, others replaced."""
+    """Return settings without API keys: drop entries named like keys, mask keys in other values."""
     table = cast(dict[str, Any], Cleaner(known_keys()).cleaned({**settings}))
     return {
         name: shown(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else value
@@ -77,14 +77,14 @@ class Cleaner:
         return text
 
     def result(self, result: Any) -> None:
-        """Clean a provider's result: an exception, a reply, or its raw form."""
+        """Remove API keys, in place, from a provider's exception, reply or raw response."""
         if isinstance(result, BaseException):
             self.error(result)
         elif self.keys and hasattr(result, "model_dump"):
             self._attributes(result)
 
     def error(self, error: BaseException) -> None:
-        """Clean an exception, its causes, and the exceptions of a group."""
+        """Remove API keys, in place, from an exception, its causes, and a group's exceptions."""
         visited: set[int] = set()
         queue: list[BaseException | None] = [error]
         while queue and self.keys:
@@ -155,7 +155,7 @@ def _guarded(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]
 
 
 def _clean_event(cleaner: Cleaner) -> None:
-    # Printing a line imports this module, and Inspect takes seconds to import.
+    # Not imported at the top: every printed line needs this module, and Inspect is slow to import.
     from inspect_ai.log._samples import (
         _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
     )

@@ -53,7 +53,7 @@ from podium.harness.usage import believed, raw_usage, usage_from_raw
 Json = dict[str, Any]
 Endpoint = Literal["chat", "responses"]
 ENDPOINTS: Mapping[str, Endpoint] = {"/chat/completions": "chat", "/responses": "responses"}
-"""Ends of the URLs whose replies can be replayed (any prefix) -> the API's name."""
+"""End of a request's URL, after any prefix -> the API; other URLs' replies cannot be replayed."""
 STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -74,7 +74,7 @@ TOOLS = "calls tools, and a cassette can replay text only"
 
 
 class BatchRow(BaseModel):
-    """The fields of a row that are read; all others are ignored."""
+    """Base class of a batch file's objects: fields that it does not declare are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -83,10 +83,10 @@ CustomId = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
 
 
 class BatchRequest(BatchRow):
-    """A row of a batch's input."""
+    """A row of a batch's input file: one request."""
 
     custom_id: CustomId
-    url: str | None = None  # absent if the server names it for the whole batch
+    url: str | None = None  # None if the server sets one URL for the whole batch
     body: Json
 
     @cached_property
@@ -98,7 +98,7 @@ class BatchRequest(BatchRow):
         return next((kind for end, kind in ENDPOINTS.items() if path.endswith(end)), None)
 
     def conversation(self, place: str) -> list[ChatMessage]:
-        """Return the messages sent; UserError for another URL, tools or content but text."""
+        """Return the request's messages; UserError for other URLs, tools, images and the like."""
         if self.endpoint is None:
             urls = " and ".join(f"/v1{end}" for end in ENDPOINTS)
             raise UserError(f"{place}: podium replays {urls}, and no other url.")
@@ -171,7 +171,7 @@ def _is_error(value: object) -> bool:
 
 
 def _text_of(value: object) -> str | None:
-    """Return the text of a message's content, a string or a list of parts; else ValueError."""
+    """Return the text of a message's content: a string, list of parts or None; else ValueError."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -181,7 +181,7 @@ def _text_of(value: object) -> str | None:
 
 
 def _text_of_part(piece: object) -> str | None:
-    """Return a part's text; None for reasoning, references and other content."""
+    """Return the text of one content part; None for reasoning, references and other types."""
     if isinstance(piece, str):
         return piece
     if not isinstance(piece, Mapping):
@@ -261,7 +261,7 @@ def read_replies(endpoint: Endpoint, body: Json, place: str) -> list[BatchReply]
 
 def _chat_replies(body: Json, place: str) -> list[BatchReply]:
     answer = check_row(_ChatBody, body, place)
-    usage = _usage(body) if len(answer.choices) == 1 else None  # their shares are unknown
+    usage = _usage(body) if len(answer.choices) == 1 else None  # each choice's share is unknown
     replies: list[BatchReply] = []
     for index, choice in enumerate(answer.choices):
         message, reason = choice.message, str(choice.finish_reason).lower()
@@ -289,7 +289,7 @@ def _chat_text(message: _Message) -> str | None:
     turn = {"role": "assistant", "content": message.content}
     choice = {"index": 0, "finish_reason": "stop", "message": turn}
     reply = {"id": "", "object": "chat.completion", "created": 0, "model": "", "choices": [choice]}
-    return anyio.run(model_output_from_openai, reply).completion  # Inspect's parser, as live
+    return anyio.run(model_output_from_openai, reply).completion  # parsed as in live runs
 
 
 def _responses_replies(body: Json, place: str) -> list[BatchReply]:
@@ -336,7 +336,7 @@ class BatchSummary(RecordSummary):
     unreadable: list[str] = field(default_factory=list[str])
     """A sentence for each row that cannot be read: its file, line, field and what is wrong."""
     broken_off: list[str] = field(default_factory=list[str])
-    """Recorded replies whose finish reason says that a failure ended them."""
+    """A sentence for each recorded reply whose finish reason means that a failure ended it."""
 
     def __str__(self) -> str:
         lines = [RecordSummary.__str__(self)]
@@ -402,7 +402,7 @@ def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (`FILE, line N`, line) for a file's lines; UserError if it is absent or no text."""
+    """Yield (`FILE, line N`, line) for each line; UserError if the file is absent or not text."""
     refuse_absent(path)
     try:
         with open_text(path) as lines:
@@ -414,7 +414,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _row(model: type[RowModel], line: str, place: str) -> RowModel:
-    """Return a line as a row; UserError names the field that cannot be read."""
+    """Parse a line of a batch file as `model`; UserError names the field that cannot be read."""
     try:
         row: object = json_with_nan(line.encode("utf-8", "surrogatepass"))  # a logprob may be NaN
     except ValueError as error:
@@ -423,14 +423,14 @@ def _row(model: type[RowModel], line: str, place: str) -> RowModel:
 
 
 def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
-    """Return the requests of a batch by their ids; None for one that cannot be replayed."""
+    """Return {id: request} of a batch; None for a request that cannot be read or replayed."""
     requests: dict[str, _Asked | None] = {}
     for place, line in _lines(path):
         try:
             request = _row(BatchRequest, line, place)
             twice = request.custom_id in requests
             requests[request.custom_id] = None
-            if twice:  # results do not tell which request they answer
+            if twice:  # a result has only the id, so it could answer either request
                 raise UserError(f"{place}: an earlier line has the same custom_id.")
             digest = request_digest(request.conversation(place))
             requests[request.custom_id] = _Asked(request, digest)
@@ -459,7 +459,7 @@ class _Batch:
         self.waiting = {id for id, request in self.asked.items() if request}
 
     def add(self, place: str, line: str) -> None:
-        """Record the replies of a result; count it if it has none, or cannot be read."""
+        """Record the replies in a result row; count a failed call, list an unreadable row."""
         try:
             result = _row(BatchResult, line, place)
             self.waiting.discard(result.custom_id)

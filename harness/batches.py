@@ -49,13 +49,13 @@ class KeptBatches(Batcher[Any, Any]):
     """A mixin that makes one of Inspect's batchers resumable; it comes first in the bases."""
 
     def __init__(self, *args: Any) -> None:
-        """Pass the arguments to the batcher."""
+        """Pass the arguments to Inspect's batcher."""
         super().__init__(*args)
         self._calls: dict[int, CallInFlight] = {}  # by `id()` of the request
         self._reasons: dict[str, str] = {}  # batch id -> why it has no results
 
     async def generate_for_request(self, request: dict[str, Any]) -> Any:
-        """Return the reply to a request, which counts as sent once its batch is submitted."""
+        """Return the reply to a request; the request counts as sent once its batch is submitted."""
         if call := call_in_flight():
             call.sent = False
             self._calls[id(request)] = call
@@ -83,7 +83,7 @@ class KeptBatches(Batcher[Any, Any]):
             row.submitted()
         try:
             return await super()._process_intake_queue()
-        except Exception:  # its calls got the error already; here it would end the run
+        except Exception:  # the batch's calls already got the error; raised here, it ends the run
             return True
 
     async def _create_batch(self, batch: list[BatchRequest[Any]]) -> str:
@@ -93,7 +93,7 @@ class KeptBatches(Batcher[Any, Any]):
         name = await super()._create_batch(batch)  # pyright: ignore[reportAbstractUsage]
         for row in batch:
             if draw := self._draw(row):
-                with suppress(OSError):  # if it is not stored, the next call is refused
+                with suppress(OSError):  # if the id cannot be stored, the next call is refused
                     draw.keep_batch(name, row.custom_id)
         return name
 
@@ -134,7 +134,7 @@ class KeptBatches(Batcher[Any, Any]):
         return call.draw if call else None
 
     def _parse_jsonl_line(self, line_data: dict[str, Any]) -> tuple[str, Any]:
-        """Return (custom_id, result) of OpenAI's row; Inspect reads no refused or expired rows."""
+        """Return (custom_id, result) of an OpenAI row, also if it was refused or expired."""
         base: Any = super()
         response: dict[str, Any] = line_data.get("response") or {}
         error: dict[str, Any] | None = line_data.get("error")
@@ -152,7 +152,7 @@ class KeptBatches(Batcher[Any, Any]):
         return line_data["custom_id"], client._make_status_error_from_response(reply)
 
     def _adapt_batch_info(self, input: Any) -> Any:
-        """Return OpenAI's batch, as `failed` if it ended without files: else Inspect waits."""
+        """Return OpenAI's batch, marked `failed` if it ended without files: Inspect would wait."""
         is_final = input.status in ("failed", "expired", "cancelled")
         if not is_final or input.output_file_id or input.error_file_id:
             return input

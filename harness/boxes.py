@@ -28,7 +28,7 @@ class BoxRecord(BaseModel):
     python: str  # Version of the Python inside, e.g. `3.11.2`.
     image: str | None = None
     image_id: str | None = None
-    packages: tuple[str, ...] = ()  # third-party ones, importable, as `name==version`
+    packages: tuple[str, ...] = ()  # importable third-party packages, as `name==version`
 
     @property
     def short(self) -> str:
@@ -44,7 +44,7 @@ class Boxes:
 
     open: Callable[[str, int | None], Any]  # (name, parallel programs; None: one per core) -> box
     describe: Callable[[Any, str], Any]  # box, image -> an object with `BoxRecord`'s fields
-    engine: Callable[[], str]  # why no container engine can be used; empty when one answers
+    engine: Callable[[], str]  # () -> why no container engine can be used; empty if one can
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class OpenBox:
 
     @property
     def image_ids(self) -> dict[str, str]:
-        """The image id of each suite that has one: with another image, a run is not comparable."""
+        """Suite -> id of its container image, if any; runs on other images are not comparable."""
         return {suite: record.image_id for suite, record in self.facts.items() if record.image_id}
 
 
@@ -66,7 +66,7 @@ class OpenBox:
 def open_run_box(
     boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the open box `name`, None for no name; UserError if it lacks what `suites` need."""
+    """Open and yield the box `name` (None if no name); UserError if it lacks what `suites` need."""
     if limit is not None and limit < 1:
         raise UserError(f"--max-sandboxes must be at least 1, not {limit}.")
     if name is None:
@@ -100,7 +100,10 @@ def refuse_unknown(boxes: Boxes, name: str | None) -> None:
 
 
 def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
-    """Return `name`, else `subprocess` (rehearsal, `ours`) or docker; UserError if it is down."""
+    """Return `name`, else `subprocess` for a rehearsal (`ours`), else docker.
+
+    Raises UserError if docker is the default and is not available.
+    """
     if name or ours:
         return name or SUBPROCESS
     if reason := boxes.engine():
@@ -111,7 +114,7 @@ def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return sentences on the box's image for each suite, and sentences on what is missing."""
+    """Return two lists of sentences: each image's Python and packages, and what is missing."""
     lines: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]

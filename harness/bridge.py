@@ -41,7 +41,7 @@ _installed = threading.Lock()
 
 @contextmanager
 def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
-    """Refuse connections and programs that the code inside starts; `watch` makes the error.
+    """Refuse connections and programs started in the `with` block; `watch` makes the error.
 
     Not covered: threads without our context and extension modules with sockets of their own (grpc):
     such code belongs in a sandbox without a network.
@@ -80,7 +80,7 @@ def client_settings() -> dict[str, Any]:
 
 @dataclass(slots=True, eq=False)
 class BridgedQuestion:
-    """A framework at work on one question, and the calls that it makes."""
+    """One question that a framework is answering, and the calls that the framework makes."""
 
     question: Question
     pool: Pool
@@ -90,12 +90,12 @@ class BridgedQuestion:
     replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
 
     def note(self, error: Exception) -> Exception:
-        """Keep an error if it is the first one; return it."""
+        """Store an error in `trouble` if it is the first; return it."""
         self.trouble = self.trouble or error
         return error
 
     def escaped(self, action: str) -> Exception:
-        """Return the error for a refused connection or program; keep it if it is the first."""
+        """Return the error for a refused connection or program; store it if it is the first."""
         return self.note(Escaped(f"{self.framework} {action}"))
 
     @property
@@ -121,7 +121,7 @@ class BridgedQuestion:
         tool_choice: ToolChoice | None,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer one request of the framework by a worker; used as Inspect's `GenerateFilter`."""
+        """Send one request of the framework to a worker; this is Inspect's `GenerateFilter`."""
         # After an error no more calls are made: each later request raises the first error again.
         if self.trouble is not None:
             raise self.trouble
@@ -130,7 +130,7 @@ class BridgedQuestion:
         if name not in self.aliases:
             self.refuse(name)
         settings = config.model_copy(update={"extra_headers": None})
-        with run_context(watch=None):  # our own code may reach its provider
+        with run_context(watch=None):  # podium's own code may connect to the provider
             try:
                 worker, index = name.removeprefix(PREFIX), len(self.steps)
                 self.steps.append(self._step(worker, messages))
@@ -189,7 +189,7 @@ def bridge_framework(name: str, framework: Framework) -> System:
 
 
 FILE = "framework_app.py"
-_STARTING = anyio.Lock()  # at its first start Inspect unpacks tools; local samples share the folder
+_STARTING = anyio.Lock()  # the first bridge unpacks tools into a folder that local samples share
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +199,11 @@ class Script:
     source: str
     python: str  # the sandbox's interpreter, e.g. `python3`
     given: Mapping[str, Any]  # Its input, as JSON
-    environment: Mapping[str, str]  # its variables, besides PATH, HOME and the bridge's address
+    environment: Mapping[str, str]  # variables besides PATH, HOME and the bridge's URL and key
 
 
 def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
-    """Return a system that runs a script in the sandbox; `script` gets the question's text."""
+    """Return a system that runs in the sandbox what `script(question's text, pool)` returns."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)
@@ -216,7 +216,7 @@ def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
         )
         try:
             sandbox()
-        except ProcessLookupError:  # Inspect's error if a sample has none
+        except ProcessLookupError:  # Inspect's error if a sample has no sandbox
             raise UserError(missing_sandbox(name)) from None
         async with AsyncExitStack() as stack:
             async with _STARTING:

@@ -6,8 +6,8 @@ A worker's first call is sent alone. So is every call without a known maximum (i
 dearest cost so far), or after a reply that cost more than its maximum. After a call without a price
 no other is made; a request without an answer counts as its maximum cost.
 
-A call may count in several meters, each with a limit of its own: a question's and its run's; a
-served request's, its key's and its day's. It is sent once it fits into all of them.
+A call may count in several meters, each with a limit of its own: a question's and its run's; under
+`podium serve`, a request's, its API key's and its day's. It is sent once it fits into all of them.
 """
 
 from collections import Counter
@@ -34,13 +34,13 @@ class LimitName:
 
     option: str
     then: str = "."
-    """The end of the message that the limit is reached."""
+    """The end of the error message if the limit is reached."""
     unpriced: str = "."
-    """The end of the message after a call without a price."""
+    """The end of the error message if a call had no price."""
     one: str = ""
-    """`question` or `request`, if each of them has this limit: only that one ends. Else empty."""
+    """`question` or `request` if each of them has this limit, and only that ends; else empty."""
     ends: datetime | None = None
-    """When the next day begins, if the limit is per day."""
+    """When the next day begins; None if the limit is not per day."""
 
 
 class Lease(Protocol):
@@ -61,19 +61,19 @@ class Lease(Protocol):
 
 
 class Turns(Protocol):
-    """Decides when a call may begin."""
+    """Decides when a call may begin: a rate limit, or the lease of a shard."""
 
     async def turn(self, who: str) -> None:
-        """Wait until a call of `who` may begin; SpendLimit if no more calls may begin."""
+        """Wait until a call to `who`, a provider or worker, may begin; SpendLimit if none may."""
         ...
 
 
 class ShardLimits(Lease, Turns, Protocol):
-    """The lease of a shard's process on dollars and turns, valid while it is renewed."""
+    """The lease of a shard's process on dollars and starts of calls, valid while it is renewed."""
 
     @property
     def generation(self) -> int:
-        """The number of this process among those that ran its shard, from 1."""
+        """The ordinal, from 1, of this process among the processes that ran its shard."""
         ...
 
 
@@ -92,12 +92,12 @@ A_QUESTION = LimitName(
 
 @dataclass(slots=True)
 class Spend:
-    """Counts dollars of a run, question, request, key or day, also in the meters `above` it."""
+    """A meter of dollars of a run, question, request, API key or day; `above` counts them, too."""
 
     book: Book
     limit: Decimal | None = None
     spent: Decimal = ZERO
-    per_question: Decimal | None = None  # limit on the calls of one question, without judges
+    per_question: Decimal | None = None  # limit in dollars for one question, judges excluded
     _held: Decimal = ZERO
     _flying: Counter[str] = field(default_factory=Counter[str])  # by price key: calls in flight
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
@@ -105,11 +105,11 @@ class Spend:
     _settled: anyio.Event | None = None
     unbounded: Counter[str] = field(default_factory=Counter[str])
     """By price key: calls that may have been billed an unknown amount."""
-    _passed: set[str] = field(default_factory=set[str])  # price keys with a reply above its maximum
+    _passed: set[str] = field(default_factory=set[str])  # price keys: a reply cost over its maximum
     above: tuple["Spend", ...] = ()  # in order of reserving; the last counts all calls
     name: LimitName = A_RUN
     lease: Lease | None = None  # a shard's; `limit` is then the amount granted
-    ended: SpendLimit | None = None  # why a question makes no more calls; those of others may fit
+    ended: SpendLimit | None = None  # why this question makes no more calls; other questions may
 
     @property
     def gone(self) -> Decimal:
@@ -143,7 +143,7 @@ class Spend:
 
     @property
     def unpriced(self) -> str | None:
-        """The model that was called without a price, and why it has none."""
+        """The model that was called without a price, and the reason; None if all calls had one."""
         return self._whole._unpriced
 
     def exceeded(self, price_ref: str, usd: Decimal, bound: Decimal) -> None:
@@ -159,7 +159,7 @@ class Spend:
             getLogger(__name__).warning("%s %s %s", text, bounded, then)
 
     def begin_together(self, price_ref: str, bound: Decimal) -> None:
-        """Let the first calls of a price key start together within their maximum, as one batch."""
+        """Let the first calls of a price key run in parallel: `bound` counts as a known cost."""
         self._whole._dearest.setdefault(price_ref, bound)
 
     def expected(self, price_ref: str, bound: Decimal | None) -> Decimal | None:
@@ -171,8 +171,8 @@ class Spend:
         return max(bound, dearest or ZERO) if price_ref in self._whole._passed else bound
 
     async def hold(self, price_ref: str, bound: Decimal | None) -> Decimal:
-        """Wait until a request fits, reserve and return its cost; SpendLimit if it never fits."""
-        amount = self.expected(price_ref, bound) or ZERO  # a limit may be set meanwhile
+        """Wait until a request's cost fits, reserve and return it; SpendLimit if it never fits."""
+        amount = self.expected(price_ref, bound) or ZERO  # a limit may be set later
         while self.limit is not None:
             again = await self._ask_for_more(price_ref, bound)
             room, needed = self.limit - self.gone, self.expected(price_ref, bound)
@@ -258,10 +258,10 @@ class Spend:
         return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
 
     def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
-        """Count one finished call, and return its price; None when it has none."""
-        # With a limit, the next call is then refused: an unknown price is not zero. For a
-        # reply that was `cached` here nothing is paid, yet its price counts for the question, whose
-        # result must not depend on earlier requests.
+        """Count one finished call, and return its cost in dollars; None if it has no price."""
+        # After a call without a price, a meter with a limit refuses the next call: unknown is not
+        # zero. A reply that was `cached` here costs nothing, but its price counts for the question,
+        # whose result must not depend on earlier requests.
         usd, root = price.usd, self._whole
         if usd is not None:
             question_meters = (self,) if self.above else ()

@@ -39,11 +39,11 @@ from podium.harness.usage import usage_of_reply
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand: name -> function that makes the file (see suites/_registry.py)."""
 SourceLabel = Literal["live", "rehearsal"]
-Key = tuple[str, str, int, int]  # Worker, request digest, epoch, occurrence
+Key = tuple[str, str, int, int]  # worker, request digest, epoch, occurrence (0: first such request)
 
 
 class RecordedTokens(BaseModel):
-    """Token usage as recorded; the fields of `harness.records.Usage`."""
+    """Recorded token usage, with fields as in `harness.records.Usage`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,7 +55,7 @@ class RecordedTokens(BaseModel):
 
 
 class CassetteHeader(BaseModel):
-    """The first line: what the file is and what it was made from."""
+    """The first line of a cassette file: its format version, and the files it was made from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -114,7 +114,7 @@ class Cassette:
         return all(row.prompt_recorded for row in self.rows.values())
 
     def lookup(self, worker: str, digest: str, replicate: SampleIndex) -> RecordedReply:
-        """Return the recorded reply; `CassetteMiss` when there is none."""
+        """Return a worker's recorded reply to a request; `CassetteMiss` if it has none."""
         if row := self.rows.get((worker, digest, replicate.epoch, replicate.occurrence)):
             return row
         drawn = sum(key[:2] == (worker, digest) for key in self.rows)
@@ -187,14 +187,14 @@ def cassette_digests(spec: PoolSpec) -> dict[str, str]:
 
 
 def prompts_recorded(spec: PoolSpec) -> bool:
-    """Return whether every reply has its recorded request, so that any system can be replayed."""
+    """Return whether every reply in a pool's cassettes has its recorded request."""
     return all(tape.prompts_recorded for _, tape in _tapes(spec))
 
 
 def refuse_unrecorded(
     spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
 ) -> None:
-    """Raise UserError if replies recorded without requests lack a question or an epoch."""
+    """Raise UserError if a cassette without recorded requests lacks a question or an epoch."""
     for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue
@@ -289,7 +289,7 @@ def recorded_pool(
     facts: Sequence[Mapping[str, Any]],
     source_label: SourceLabel,
 ) -> dict[Path, str]:
-    """Return path -> text of a cassette's pool file, and of its price book if not shipped."""
+    """Return {path: text} of a cassette's pool file, and of its price book unless podium has it."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
@@ -361,7 +361,7 @@ class RecordSummary:
 
 
 def record(logs: Sequence[Path], out: Path) -> RecordSummary:
-    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return a summary."""
+    """Write the cassette `out` from Inspect logs, with a pool file beside it; return a summary."""
     refuse_written(out)
     summary = RecordSummary(out)
     rows: dict[Key, RecordedReply] = {}

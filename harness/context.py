@@ -28,10 +28,10 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 class RunContext(NamedTuple):
     """The context of a run, of its current task, and of the call in flight."""
 
-    log_dir: Path = Path()  # Relative file arguments are found below it
+    log_dir: Path = Path()  # relative file arguments are resolved against it
     spec: "PoolSpec | None" = None  # the run's pool, used wherever its name is given
     journal: object = None  # `current_journal`: records calls of the task being built
-    public_tests: PublicTests | None = None  # if the suite has some and a box
+    public_tests: PublicTests | None = None  # None: the suite has no public tests, or no box
     programs: anyio.CapacityLimiter | None = None  # limits the run's parallel programs
     spend: "Spend | None" = None  # The meter of the run; None if dollars are not counted
     turns: "Turns | None" = None  # when a provider's call may begin; None: immediately
@@ -72,7 +72,10 @@ def extend_context(**fields: Any) -> None:
 
 
 def sample_index(digest: str, counts: Counter[str]) -> SampleIndex:
-    """Return a request's epoch and repetition: the pool's, else epoch 1 and a count in `counts`."""
+    """Return the epoch and repetition that a pool set for a request, if it set them.
+
+    Else the epoch is 1, and `counts` has how often each request digest was asked before.
+    """
     if sample := current().sample:
         return sample
     counts[digest] += 1

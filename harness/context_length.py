@@ -93,7 +93,7 @@ def refusal(error: BaseException) -> str | None:
 
 
 def _body(error: BaseException) -> object:
-    """Return the response body in an exception, from the attribute where its client keeps it."""
+    """Return the response body that a client stored in its exception; else the error's text."""
     for name in ("body", "details", "response"):
         if isinstance(value := getattr(error, name, None), str | Mapping | list) and value:
             return cast(object, value)

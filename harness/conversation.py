@@ -1,8 +1,8 @@
-"""A conversation as a question, and the pool whose workers answer it: for endpoints and for tasks.
+"""Turn a conversation into a question, and answer it with a pool: in `podium serve` and in tasks.
 
-Systems read a conversation as one text. A worker that acts gets the conversation itself, with its
-tools and sampling: a worker that answers alone, in place of the question; the worker of a plan's
-last step, followed by a message with the earlier replies. Its tool calls become the system's.
+Systems read a conversation as one text. A worker that acts gets its messages, tools and sampling: a
+worker that answers alone gets them instead of the question; a plan's last worker gets them followed
+by a message with the earlier replies. The tool calls of such a worker become the system's.
 """
 
 import json
@@ -32,7 +32,7 @@ NEXT = "Say what the assistant should do next."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A client's or task's request: turns, tools, and sampling if any is prescribed."""
+    """A client's or task's request: messages, tools, and the sampling settings that it sets."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolInfo] = ()
@@ -50,14 +50,14 @@ def _is_of_tools(turn: ChatMessage) -> bool:
 
 
 def acts_in(conversation: Conversation, acts: Acts) -> Acts:
-    """Return which workers get the conversation itself: without tools, no step of a plan does."""
+    """Return which workers get the conversation itself; without tools, no worker of a plan does."""
     return acts if conversation.has_tools or acts != "last step acts" else "no"
 
 
 def question_of(id: str, conversation: Conversation) -> Question:
-    """Return a conversation as a question; a single user message without tools is its text.
+    """Return a conversation as a question: a single user message without tools stays unchanged.
 
-    Else the text describes the tools and has all turns, with tool calls and their results.
+    Else the text describes the tools and quotes all turns, with tool calls and their results.
     """
     turns = conversation.messages
     if len(turns) == 1 and turns[0].role == "user" and not conversation.tools:
@@ -123,7 +123,7 @@ class ConversationPool(Pool):
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Send a request to a worker; a request of the question alone becomes the conversation."""
+        """Send a request to a worker; if it is only the question, send the conversation instead."""
         canonical = [(message.role, message.text) for message in messages] == [("user", self.text)]
         if self.acts in ("passes", "votes") and canonical and worker != CONDUCTOR:
             return await self._sent(worker, step, sampling, "")
@@ -184,7 +184,7 @@ def words_of(output: ModelOutput) -> str:
 
 
 def sampling_of(config: GenerateConfig) -> GenerateConfig:
-    """Return the sampling settings of a request, for its workers; without retries and the like."""
+    """Return a request's sampling settings, for its workers: all settings but `NOT_SAMPLING`."""
     settings: dict[str, Any] = config.model_dump(exclude_none=True, exclude=NOT_SAMPLING)
     return GenerateConfig(**settings)
 

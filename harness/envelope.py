@@ -51,7 +51,7 @@ class EqualBudget:
     def most(
         self, prompt_bytes: int, max_tokens: int | None, price: Price | None
     ) -> Decimal | None:
-        """Return the maximum that one call can use, in the unit; None if unknown."""
+        """Return the maximum that one call can use, in the budget's unit; None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if self.unit == "seconds":
@@ -62,7 +62,7 @@ class EqualBudget:
         return upper_bound(attempted, price)
 
     def taken(self, usage: Usage | None, price: Price | None) -> Decimal | None:
-        """Return what an answered call used, in the unit (not seconds); None if unknown."""
+        """Return what an answered call used, in calls, tokens or dollars; None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if usage is None or (self.unit == "usd" and price is None):
@@ -73,7 +73,7 @@ class EqualBudget:
 
 
 def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
-    """Return the budgets of an option, smallest first; UserError if one is invalid.
+    """Parse the value of `--equal`, and return its budgets, smallest first; UserError if invalid.
 
     >>> [str(budget) for budget in equal_budgets("calls=9,1,3")]
     ['calls=1', 'calls=3', 'calls=9']
@@ -94,7 +94,7 @@ def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
 
 
 def single_budget(text: str | None) -> EqualBudget | None:
-    """Return the one budget that an experiment stores; None for none, UserError for several."""
+    """Parse the budget of one run; None without a text, UserError if it names several budgets."""
     budgets = equal_budgets(text) if text else ()
     if len(budgets) > 1:
         raise UserError(
@@ -105,7 +105,7 @@ def single_budget(text: str | None) -> EqualBudget | None:
 
 @dataclass(slots=True)
 class Envelope:
-    """A question's budget: the amounts used by the system, and reserved for calls in flight."""
+    """One question's budget: amounts that the system used, and that calls in flight reserve."""
 
     budget: EqualBudget
     used: Decimal = ZERO

@@ -52,7 +52,7 @@ def environment_model(
             with run_context(recorder=recorder):
                 return (await ask_once(request, current().spend, ask))[1]
 
-    cast(Any, model)._set_role(role)  # as `get_model(role=...)` does with what it returns
+    cast(Any, model)._set_role(role)  # as `get_model(role=...)` does for the model that it returns
     cast(Any, model).generate = recorded
     return model
 

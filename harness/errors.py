@@ -1,4 +1,4 @@
-"""podium's exceptions, by who failed: user, worker or framework; a model's mistake raises none."""
+"""podium's exceptions, by who failed: user, worker or framework; a model's mistake is no error."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -23,11 +23,11 @@ class WorkerError(PodiumError):
 
 
 class CassetteMiss(WorkerError):
-    """A recorded worker has no reply to this request and repetition; no other is used instead."""
+    """A recorded worker has no reply to this request and repetition; no other reply replaces it."""
 
 
 class FrameworkError(WorkerError):
-    """A framework's own code failed, not a model: no reply of it can be graded."""
+    """An agent framework's own code failed, not a model: there is no answer to grade."""
 
 
 class Escaped(FrameworkError):
@@ -87,7 +87,7 @@ def no_such(
 
 
 def shipped_file(noun: str, name: str, folder: Path) -> Path:
-    """Return podium's TOML file of a name, or the file at a path; UserError if there is none."""
+    """Return `name` if it is a .toml path, else its file in `folder`; UserError if it is absent."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if path.is_file():
         return path

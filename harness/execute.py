@@ -1,7 +1,7 @@
 """Run a workflow on a pool: every step starts as soon as the steps it reads have replied.
 
-The paper runs them one by one (arXiv 2512.04388, section 3.1), with the same replies. A workflow
-that is written while it runs (retries, a cascade, a debate) is a `Session`.
+The Conductor paper runs them one by one (arXiv 2512.04388, section 3.1), with the same replies. A
+workflow that is written while it runs (retries, a cascade, a debate) is a `Session`.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class Budget:
 
 
 def vote(kind: Kind, replies: Sequence[str]) -> str:
-    """Return the first reply with the most frequent answer; of equals, with the first answer."""
+    """Return the first reply with the most frequent answer; in a tie, the earliest answer wins."""
     answers = [normalised(kind, reply) for reply in replies]
     votes = Counter(answer for answer in answers if answer is not None)
     if not votes:
@@ -198,8 +198,8 @@ def messages(
 ) -> list[ChatMessage]:
     """Return a worker's messages: the question, the replies that the step reads, its subtask.
 
-    Earlier steps are past turns of the conversation, as in the paper; with `REPLIES` in the system
-    message they are numbered there instead, as in MoA.
+    Earlier steps are past turns of the conversation, as in the Conductor paper; with `REPLIES` in
+    the system message they are numbered there instead, as in Mixture-of-Agents.
     """
     chat: list[ChatMessage] = []
     if step.system is not None:
@@ -235,9 +235,9 @@ class Session:
     steps: list[Step] = field(default_factory=list[Step])
     replies: list[Reply] = field(default_factory=list[Reply])
     waves: list[int] = field(default_factory=list[int])
-    """Steps in each wave; each wave waited for all earlier ones."""
+    """Number of steps in each wave: steps asked in parallel, after all earlier waves replied."""
     candidates: list[Reply] = field(default_factory=list[Reply])
-    """Replies that may be the answer: of the latest complete wave; before one, of a cut wave."""
+    """Replies that may be the answer: the latest complete wave's, else those of a cut-off wave."""
 
     def __post_init__(self) -> None:
         self.pool.so_far = self.so_far
@@ -255,12 +255,12 @@ class Session:
         partly: bool = False,
         keeps: int = 0,
     ) -> list[Reply]:
-        """Ask several steps side by side; each may read earlier steps, none the others.
+        """Ask several steps in parallel; each may read earlier steps, but not each other.
 
-        An `opinion` is no candidate for the answer: a judge's or a verifier's words. If an equal
+        With `quoted`, the subtasks quote the earlier replies, so these are not sent again. An
+        `opinion`, a judge's or a verifier's words, is no candidate for the answer. If an equal
         budget is too small for all steps, replies are kept and BudgetSpent is raised; with `partly`
-        the replies, if any, are returned. `keeps` calls of the budget are reserved for
-        later steps.
+        the replies, if any, are returned. `keeps` calls are reserved for later steps.
         """
         start = len(self.steps)
         every = tuple(range(start))  # earlier steps, none of this call

@@ -1,13 +1,13 @@
 """Find the answer that a reply gives, for grading, rewards and voting.
 
-- A statement is a box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is 70")
-  or a letter that is said to be correct. What is denied, supposed or quoted states nothing.
-- The last statement counts. Statements that stand together and differ, one that is taken back and
-  one that goes on ("70 or 71", "70 thousand") are no answer.
+- A statement is a LaTeX box, an `<answer>` tag, a label with its value ("Answer: C", "the answer is
+  70") or a letter that is called correct. A denied, supposed or quoted answer is no statement.
+- The last statement counts. There is no answer if adjacent statements differ, if the statement is
+  taken back, or if it goes on ("70 or 71", "70 thousand").
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
-  reply that is nothing but an answer; an arbitrary last number or letter never does.
-- Text outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
-  tags and answer lines do.
+  reply that is nothing but an answer; an arbitrary last number or letter never counts.
+- Only text outside reasoning counts (reasoning.py). If a reply was cut off in its reasoning, only
+  boxes, tags and answer lines count.
 """
 
 import re
@@ -30,7 +30,7 @@ class _Unclear(Enum):
     UNCLEAR = 0
 
 
-UNCLEAR: Final = _Unclear.UNCLEAR  # it names several answers, or none of the possible ones
+UNCLEAR: Final = _Unclear.UNCLEAR  # a statement names several answers, or an impossible answer
 ValueT = TypeVar("ValueT")
 Step = tuple[str, str, str, str]  # stage, rule, the statement's text, result
 Concluded = tuple[ValueT | None, str]  # a value, and the rule that found it
@@ -55,10 +55,10 @@ def read_integer(reply: str) -> Reading[int]:
 
 
 def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> Reading[str]:
-    """Read the letter that the reply gives, or that of the one option whose text it gives.
+    """Read the option letter that the reply gives, or the letter of the option whose text it gives.
 
-    Only Latin letters are read: a Cyrillic or Arabic letter may look like one option and stand in
-    its alphabet where another option does.
+    Only Latin letters are read: the Cyrillic letter that looks like B is the third of its alphabet,
+    so it may mean option B or C.
     """
     reader, text = _Choices(tuple(choices), letters), folded(reply)
     reading = _read(text, reader.find, reader.read, reader.concluded)
@@ -69,7 +69,7 @@ def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") 
 
 
 def read_expressions(reply: str) -> Reading[tuple[str, ...]]:
-    """Read the LaTeX or text that the reply gives; several if its last answers belong together.
+    """Read the reply's answer, as LaTeX or text; several if its last answers belong together.
 
     The grader decides whether several are one answer in two forms, a list or a hedge.
     """
@@ -86,7 +86,7 @@ def extract_integer(reply: str) -> int | None:
 
 
 def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> str | None:
-    r"""Return the letter that the reply gives, or that of the one option whose text it gives.
+    r"""Return the letter of the option that the reply gives, by letter or by text; else None.
 
     >>> extract_choice("**Answer: $B$**"), extract_choice("Answer: Because")
     ('B', None)
@@ -95,7 +95,7 @@ def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD
 
 
 def extract_expressions(reply: str) -> tuple[str, ...]:
-    r"""Return the LaTeX or text that the reply gives; several if its last answers belong together.
+    r"""Return the reply's answer, as LaTeX or text; several if its last answers belong together.
 
     >>> extract_expressions(r"Not \boxed{3}. So $x=\boxed{1}$ or $x=\boxed{-2}$.")
     ('1', '-2')
@@ -106,7 +106,7 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
 
 
 def normalised(kind: Kind, reply: str) -> str | None:
-    """Return a reply's answer in a form that is the same for equal answers, or None."""
+    """Return a reply's answer in a form that is the same for equal answers; None without answer."""
     if kind == "integer":
         number = extract_integer(reply)
         return None if number is None else str(number)
@@ -116,7 +116,7 @@ def normalised(kind: Kind, reply: str) -> str | None:
         program = extract_program(reply)
         return None if program is None else program.rstrip()
     _, marker, calls = f"\n{reply}".rpartition(f"\n{TOOL_CALLS}")
-    if marker:  # words before the calls are ignored; arguments are no answer
+    if marker:  # tool calls are compared whole; words before them are ignored
         return calls
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
@@ -139,7 +139,7 @@ def _read(
     conclude: Callable[[str], Concluded[ValueT]],
     joined: Join[ValueT] = _alike,
 ) -> Reading[ValueT]:
-    """Strip reasoning, find statements, drop some, rank the others; a conflict is no answer."""
+    """Read a reply's answer: strip reasoning, find statements, drop some, rank the others."""
     text, cut_off = spoken(reply)
     text = statements.without_struck(text)
     steps: list[Step] = []
@@ -195,7 +195,7 @@ def _decided(
 def _judged(
     text: str, statement: Statement, value: ValueT | _Unclear | None
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return a statement's value, and the rule by which it is dropped, if any."""
+    """Return a statement's value, and the rule by which it is dropped; empty if it is kept."""
     rule = "no-value" if value is None else statements.dropped(text, statement)
     return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
@@ -272,7 +272,7 @@ def _behind_verb(text: str) -> str:
 
 
 def _value(text: str) -> str | None:
-    """Return a value without emphasis, quotes, remarks and formula signs, if there is one."""
+    """Return a value without emphasis, quotes, remarks, formula signs; None for a placeholder."""
     text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
     plain = RULE["remark"].sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
@@ -394,7 +394,7 @@ class _Choices:
                 )
 
     def read(self, statement: Statement) -> str | _Unclear | None:
-        """Return the letter that a statement names."""
+        """Return the letter that a statement names; UNCLEAR for several letters, None for none."""
         if statement.form in ("box", "tag") and (
             not statement.text or RULE["goes-on"].match(statement.more)
         ):
@@ -409,7 +409,7 @@ class _Choices:
         return letter
 
     def without_options(self, text: str) -> str:
-        """Replace options whose own words read like a hedge by their letters alone."""
+        """Return the text with options whose words read like a hedge replaced by their letters."""
         for letter, option in _hedges_among(self.choices, self.letters):
             text = option.sub(letter, text)
         return text
@@ -458,14 +458,14 @@ class _Choices:
         return only[1].upper() if only else letter_of_option(line, self.choices)
 
     def _closing(self, tail: str) -> Concluded[str] | None:
-        """Return the letter that the closing lines pick, if they pick no other."""
+        """Return the letter that the last lines pick (None if doubtful) and its rule; or None."""
         text = self._lines_with_letters(f"{tail[-CLOSING_TAIL:]}\n")
         small = text.replace("\u0130", "I").lower()  # of the same length as the text
         for name in CLOSING if text else ():
             places = [start for need in rules()[name].needs if (start := small.find(need)) >= 0]
             if not places:
                 continue
-            line = text.rfind("\n", 0, min(places))  # a pick begins a line earlier at most
+            line = text.rfind("\n", 0, min(places))  # a pick begins on this line or the one before
             begin = text.rfind("\n", 0, max(0, line)) + 1
             picks = [*pattern(name, self.letters).finditer(text, begin)]
             letters = {next(filter(None, pick.groups())).upper() for pick in picks}
@@ -477,7 +477,7 @@ class _Choices:
         return None
 
     def _lines_with_letters(self, tail: str) -> str:
-        """Return the lines that name a letter, and those that a colon ends: "It is:"."""
+        """Return the lines that name a letter, and the lines that end with a colon: "It is:"."""
         token = pattern("letter-token", self.letters)
         places = (place for letter in self.letters for place in statements.places(tail, letter))
         spans = [match.span() for place in places if (match := token.match(tail, place))]
@@ -571,7 +571,7 @@ def _hedges_among(choices: tuple[str, ...], letters: str) -> list[tuple[str, re.
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
-    """Return the letter of the one option that this text is; None for none, or for several alike.
+    """Return the letter of the option whose text equals `stated`; None unless exactly one does.
 
     >>> letter_of_option("$42$ m.", ["41 m", "42 m", "43 m", "44 m"])
     'B'

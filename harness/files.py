@@ -50,7 +50,7 @@ ZSTD = 93
 
 
 class TooLarge(ValueError):
-    """A file is larger, or unpacks to more, than a file of its kind may."""
+    """A file, or its unpacked content, is larger than the limit for its kind."""
 
 
 def regular_size(path: Path) -> int:
@@ -72,7 +72,7 @@ def refuse_absent(path: Path) -> None:
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """Return a regular file's bytes; UserError if there are more than `limit`."""
+    """Return a regular file's content; UserError if it has more than `limit` bytes."""
     if regular_size(path) <= limit:
         with path.open("rb") as file:
             content = file.read(limit + 1)  # it may have grown, and files of /proc have no size
@@ -185,7 +185,7 @@ def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
 
 
 def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None:
-    """Unpack the members that `accept` allows and keep nothing; raises what reading them would."""
+    """Unpack the members that `accept` allows, to check them; TooLarge above the stated size."""
     size = regular_size(path)
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         refuse_bomb(archive, size)
@@ -196,13 +196,13 @@ def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None
 
 
 def unpack_gzip(content: bytes) -> bytes:
-    """Return the content of a .gz file's bytes, within limits; errors as gzip raises them."""
+    """Unpack the bytes of a .gz file; TooLarge above the limits, gzip's errors if damaged."""
     stream = Limited(gzip.GzipFile(fileobj=BytesIO(content)), len(content))
     return BufferedReader(stream, PIECE).read()
 
 
 class Limited(RawIOBase):
-    """A stream that unpacks a file, such as a .gz; TooLarge if it yields far too much."""
+    """A stream that unpacks a file, such as a .gz; TooLarge if it unpacks to more than allowed."""
 
     def __init__(self, stream: Any, packed: int) -> None:
         """Wrap a stream that unpacks a file of `packed` bytes."""
@@ -240,7 +240,7 @@ def parse_toml(content: str | bytes) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file; UserError for one that is too large or no file."""
+    """Return the tables of a TOML file; UserError if it is too large or not a regular file."""
     return parse_toml(read_limited(path, SETTINGS))
 
 
@@ -274,12 +274,12 @@ def json_with_nan(content: bytes) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """Return the value of a JSON file; UserError for one that is too large or no file."""
+    """Return the value of a JSON file; UserError if it is too large or not a regular file."""
     return parse_json(read_limited(path, DOCUMENT))
 
 
 def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of its last line, from 1; row) for the rows of a CSV text."""
+    """Yield (number of the row's last line, from 1; row) for each row of a CSV text."""
     csv.field_size_limit(LINE)
     table = csv.reader(lines, strict=strict)
     try:
@@ -290,7 +290,7 @@ def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple
 
 
 def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (last line, row by column) of a CSV text; None for columns that a row lacks."""
+    """Yield (last line number, {column: value}) for each row of CSV; None for missing values."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
     if twice := next((name for name, times in Counter(names).items() if name and times > 1), None):
@@ -301,7 +301,7 @@ def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def lines_of(file: io.TextIOBase, longest: int = LINE) -> Iterator[str]:
-    """Yield the lines of a text file; TooLarge for one of `longest` characters or more."""
+    """Yield the lines of a text file; TooLarge if a line has `longest` characters or more."""
     while line := file.readline(longest):
         if len(line) == longest:
             raise TooLarge(f"a line is longer than {format_bytes(longest)}")
@@ -349,7 +349,7 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
     """Yield each row with its line number, from 1; blank lines are skipped.
 
     `name.csv` and `name.csv.gz` are CSV with a header, everything else is JSON Lines. UserError
-    when the file is missing, no text, or a line is no JSON object.
+    if the file is missing or is not text, or a line is not a JSON object.
     """
     refuse_absent(path)
     kind = "CSV" if path.name.removesuffix(ZIP).endswith(".csv") else "JSON Lines"
@@ -382,7 +382,7 @@ def plain_or_packed(path: Path) -> Path:
 
 
 def read_questions(path: Path, make: Callable[[JsonRow, str], Question]) -> list[Question]:
-    """Return `make(row, "FILE, line N")` for each row; UserError as `read_rows`, or if none."""
+    """Return `make(row, "FILE, line N")` of each row; UserError as in `read_rows`, or if empty."""
     questions = [make(row, f"{path}, line {number}") for number, row in read_rows(path)]
     if not questions:
         raise UserError(f"{path} has no rows.")
@@ -390,7 +390,7 @@ def read_questions(path: Path, make: Callable[[JsonRow, str], Question]) -> list
 
 
 def open_text(path: Path) -> io.TextIOWrapper:
-    """Return the text of a file that may be a .gz; the caller closes it."""
+    """Open a text file, unpacked if its name ends in .gz; the caller closes it."""
     if path.suffix == ZIP:
         packed = gzip.open(path, "rb")  # noqa: SIM115 - the caller closes it
         file = BufferedReader(Limited(packed, path.stat().st_size), PIECE)
@@ -427,7 +427,7 @@ def refuse_no_file(out: Path, fix: str) -> None:
         if out.is_symlink():
             raise UserError(f"{out} is a link to a missing file; {fix}.") from None
         return
-    except (OSError, ValueError) as error:  # a loop of links, a name that is too long, or none
+    except (OSError, ValueError) as error:  # a loop of links, a name that is too long or invalid
         reason = error.strerror if isinstance(error, OSError) else first_line(error)
         raise UserError(f"{out} cannot be written ({reason}); {fix}.") from None
     if stat.S_ISDIR(mode):
@@ -437,7 +437,7 @@ def refuse_no_file(out: Path, fix: str) -> None:
 
 
 def refuse_unwritable(out: Path, option: str) -> None:
-    """Raise UserError if directory `out` cannot be made or written to; leaves nothing there."""
+    """Raise UserError if directory `out` cannot be made or written to; no file is left in it."""
     for link in (path for path in (out, *out.absolute().parents) if path.is_symlink()):
         if not link.exists():  # a loop of links does not exist, either
             raise UserError(f"{link} is a link to a missing file; name another {option}.")
@@ -456,7 +456,7 @@ SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a temporary file and rename it to `path`; the mode stays. OSError names `path`."""
+    """Write a temporary file and rename it to `path`, keeping its mode; an OSError names `path`."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, SCRATCH, 0o666)

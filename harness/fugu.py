@@ -38,7 +38,7 @@ class FuguAPI(OpenAICompatibleAPI):
             )
 
     def initialize(self) -> None:
-        """Complete the address: Sakana's examples take it with or without its `/v1`."""
+        """Add `/v1` to the base URL if it is missing: Sakana's examples have both forms."""
         address = str(self.base_url).rstrip("/")
         self.base_url = address if address.endswith("/v1") else f"{address}/v1"
         super().initialize()
@@ -62,7 +62,7 @@ class FuguAPI(OpenAICompatibleAPI):
 
 
 def takes_high_efforts(model: str) -> bool:
-    """Return whether a model is one of those that refuse low efforts.
+    """Return whether a model accepts only high reasoning efforts (`EFFORTS`).
 
     >>> [takes_high_efforts(one) for one in ("fugu-max-v1.0", "fugu-ultra", "fugu-ultra-v2.0")]
     [True, True, True]

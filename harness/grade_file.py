@@ -1,7 +1,7 @@
 """Grade a file of replies from any source; write a file of verdicts that survives a kill.
 
 While the file grows, verdicts are in order of arrival, a reply's newest last; at the end they are
-sorted like the replies. `FILE.meta.json` names their sources: verdicts from others are never added.
+sorted like the replies. `FILE.meta.json` names their sources; other sources are refused.
 """
 
 import errno
@@ -92,7 +92,7 @@ class VerdictFile:
         return (json.loads(self._texts[line]) for line in sorted(self._texts))
 
     def put_in_order(self) -> None:
-        """Write the verdicts in the order of the replies; UserError when there is no room."""
+        """Write the verdicts in the order of the replies; UserError if the disk is full."""
         if self._in_order:
             return
         try:
@@ -220,11 +220,11 @@ class _Reply:
     line: int
     question: str
     text: str
-    epoch: int  # whose form of the question was asked; 1 if the row has none
+    epoch: int  # the question was asked in the variant of this epoch; 1 if the row has none
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
-    """Grade a file of replies; after an earlier run, even a killed one, only the rest."""
+    """Grade a file of replies, except replies that an earlier, perhaps killed, run has graded."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not suite.publishable:
         keep_files_private()
@@ -263,7 +263,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
 
 
 def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str:
-    """Return how the answer of the reply on a line was found; UserError if its suite seeks none."""
+    """Explain how the reply on `line` was read; UserError if its suite extracts no answers."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not isinstance(suite, Explained):
         raise UserError(
@@ -290,7 +290,7 @@ def grade_replies(
     problems: Path | None = None,
     box: str | None = None,
 ) -> dict[str, Grade]:
-    """Return the grade of each reply, by its question's id; raises what grading raises."""
+    """Return {question id: grade} for `replies` by question id; errors of grading are raised."""
     questions = _questions(suite, problems, replies.keys())
     for name in replies.keys() - questions.keys():
         raise UserError(f"{suite.name} {_not_there(suite, name)}: leave its reply out.")
@@ -306,7 +306,7 @@ def grade_replies(
 
 
 def _questions(suite: Suite[Any], problems: Path | None, ids: Set[str]) -> Mapping[str, Question]:
-    """Return at least the questions with these `ids`; other splits may fail to load."""
+    """Return at least the questions with these `ids`; splits without them may fail to load."""
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
     questions: dict[str, Question] = {}

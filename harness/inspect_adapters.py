@@ -75,7 +75,7 @@ def as_solver(
             pool.public_tests = context.public_tests or current().public_tests
             answer = await best_within(system, asked_in(state), pool)
         took = None if recorder and recorder.replays else round(monotonic() - started, 6)
-        stop = "model_length" if answer.too_long else "stop"  # as the worker's own reply says it
+        stop = "model_length" if answer.too_long else "stop"  # as in the worker's own reply
         state.output = ModelOutput.from_content(PODIUM, answer.text, stop_reason=stop)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         # After a kill, Inspect keeps this metadata, but derives the output from the calls.
@@ -91,7 +91,7 @@ def as_solver(
 
 
 async def best_within(system: System, question: Question, pool: Pool) -> Answer:
-    """Return a system's answer; its best answer so far, if its equal budget is spent first."""
+    """Return a system's answer, or its best answer so far if its equal budget is spent first."""
     try:
         answer = await system(question, pool)
     except BudgetSpent:
@@ -103,7 +103,10 @@ async def best_within(system: System, question: Question, pool: Pool) -> Answer:
 
 
 def named_pool(pool: str | None) -> PoolSpec | None:
-    """Return the pool of a name, or the run's own; None without a name: roles are workers."""
+    """Return the pool named `pool`, from its file unless the run has read it.
+
+    Without a name return None: Inspect's model roles are then the workers.
+    """
     spec = current().spec
     return spec if spec and spec.name == pool else read_pool(pool) if pool else None
 
@@ -122,12 +125,12 @@ def answer_note(state: TaskState, shape: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-ASKED = "asked"  # key in a sample's metadata: its epoch's form of the question, if it differs
+ASKED = "asked"  # key in a sample's metadata: its epoch's variant of the question, if it differs
 
 
 @solver
 def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
-    """Replace a sample's question by its epoch's form; runs before any other solver."""
+    """Replace a sample's question by the variant of its epoch; runs before any other solver."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if state.epoch > 1:
@@ -140,20 +143,20 @@ def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
 
 
 def asked_in(state: TaskState) -> Question:
-    """Return a running sample's question, worded as its epoch asks it, without its target."""
+    """Return a running sample's question in the variant of its epoch, without its target."""
     question = question_of(state).sealed()
     form = dict(state.metadata.get(ASKED, {}))
     return replace(question, text=form.pop("text"), metadata=form) if form else question
 
 
 def question_of(state: TaskState) -> Question:
-    """Return the question of a running sample in epoch 1's form, with its target."""
+    """Return the question of a running sample in the variant of epoch 1, with its target."""
     question = question_from(str(state.sample_id), state.input_text, state.metadata)
     return replace(question, target=state.target.text)
 
 
 def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
-    """Return the question, without its target, that `sample` wrote into metadata."""
+    """Return the question, without its target, from the metadata that `sample` wrote."""
     stored = metadata.get("question")
     return Question(
         id=id,
@@ -212,9 +215,9 @@ def as_task(
 ) -> Task:
     """Return the Inspect task of one suite.
 
-    `only` are asked, by id and in that order (None: all), `epochs` times (None: the suite's usual
-    number); `metadata` is added to the log header. UserError for a split that does not exist, a
-    limit below 1, or a suite that needs a box and was given none.
+    `only` lists the ids of the questions to ask, in that order (None: all), `epochs` times each
+    (None: the suite's default). `metadata` is added to the log header. UserError if the split does
+    not exist, the limit is below 1, or the suite needs a box and `box` is None.
     """
     questions = pick(suite, split, limit)
     if only is not None:
@@ -301,7 +304,7 @@ def sample(question: Question) -> Sample:
 def public_tests_of(
     suite: Suite[Any], box: Any | None, programs: anyio.CapacityLimiter
 ) -> PublicTests | None:
-    """Return a function that runs a suite's public tests, at most `programs` at once; or None."""
+    """Return a function that runs a suite's public tests, limited by `programs`; or None."""
     if box is None or not isinstance(suite, PubliclyTested):
         return None
 
@@ -325,7 +328,7 @@ def offer_public_tests(tests: PublicTests) -> Solver:
 
 
 def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = None) -> Scorer:
-    """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once."""
+    """Return the Inspect scorer of a suite; its box grades at most `max_sandboxes` at once."""
     context = current()
     programs = context.programs or anyio.CapacityLimiter(max_sandboxes or cores())
     journal = current_journal()
@@ -369,7 +372,7 @@ def _count_answer() -> None:
 
 
 def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
-    """Return a verdict for the journal: texts, which may be secret, as a digest."""
+    """Return a verdict for the journal, with a digest instead of texts, which may be secret."""
     value = score.value if isinstance(score.value, int | float) else None
     text = state.input if isinstance(state.input, str) else ""  # it may be a conversation
     return {
@@ -390,5 +393,5 @@ def as_score(grade: Grade) -> Score:
 
 
 def unscored(error: Exception) -> Score:
-    """Return the score of a reply that we failed to grade: excluded from means, with its reason."""
+    """Return the score of a reply that could not be graded: no value in means, with the reason."""
     return Score.unscored(reason="scoring_failed", explanation=f"{type(error).__name__}: {error}")

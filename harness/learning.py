@@ -50,7 +50,7 @@ class Matrix:
     label: RunLabel
     workers: tuple[str, ...]
     questions: tuple[MatrixQuestion, ...]
-    scores: Floats  # (questions, workers) between 0 and 1: means over a pair's draws
+    scores: Floats  # (questions, workers), 0 to 1: means over a pair's draws (sampled replies)
     usd: Floats  # (questions, workers), list price of one draw
     tokens_out: Floats  # (questions, workers), of one draw
     draws: int = 1  # replies per score, the minimum if they differ; above 1, scores are means
@@ -129,7 +129,7 @@ RouteKind = Literal["router", "anchor", "single"]
 
 @dataclass(frozen=True, slots=True)
 class RoutedSystem:
-    """One system on all judged questions; arrays are (questions,), NaN is unknown."""
+    """One system's results on all judged questions; arrays have a value per question, or NaN."""
 
     system: str
     kind: RouteKind
@@ -142,7 +142,7 @@ class RoutedSystem:
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A router's result at one willingness to pay, in dollars per right answer (None: any)."""
+    """A router's result at one willingness to pay, in dollars per right answer; None: any price."""
 
     willingness: float | None
     score: float
@@ -174,7 +174,7 @@ class RouteComparison:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """One draw of one worker on one question."""
+    """One draw (sampled reply) of one worker on one question: its score, cost and time."""
 
     question: str
     worker: str
@@ -200,7 +200,7 @@ class MatrixSource:
 def assemble_matrix(
     about: MatrixSource, questions: Sequence[MatrixQuestion], cells: Iterable[MatrixCell]
 ) -> Matrix:
-    """Return the matrix of some cells; workers stand in the order in which they first appear."""
+    """Return the matrix of some cells, its workers in the order in which they first appear."""
     rows = {question.id: n for n, question in enumerate(questions)}
     if len(rows) != len(questions):
         twice = next(question.id for n, question in enumerate(questions) if rows[question.id] != n)
@@ -363,7 +363,7 @@ class Artifact:
         buffer = BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
             for name, values in members.items():
-                entry = zipfile.ZipInfo(f"{name}.npy")  # always of 1980-01-01
+                entry = zipfile.ZipInfo(f"{name}.npy")  # always dated 1980-01-01
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with file.open(entry, "w") as into:
                     np.lib.format.write_array(into, np.asarray(values), allow_pickle=False)
@@ -385,7 +385,7 @@ def write_artifact(learned: Artifact, path: Path) -> None:
 
 
 def read_artifact(name: str | None, system: str, sha256: str | None = None) -> Artifact:
-    """Return a system's artefact; a relative path starts at the run's log directory."""
+    """Return the artefact in file `name`; a relative path is resolved against the run's log dir."""
     if not name:
         raise TaskRefusal(
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "
@@ -407,7 +407,7 @@ def read_artifact(name: str | None, system: str, sha256: str | None = None) -> A
 
 
 def parse_artifact(content: bytes, path: Path) -> Artifact:
-    """Return the artefact of a file's content; UserError if it is none."""
+    """Return the artefact in a file's content; UserError if it is not an artefact."""
     try:
         with np.load(BytesIO(content), allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
@@ -446,9 +446,9 @@ class Round:
     args: Mapping[str, Any]
     questions: int
     epochs: int
-    first: int = 0  # index of the first one in `TrainingBudget.questions`
+    first: int = 0  # index of the first question in `TrainingBudget.questions`
     most_calls: int | None = None
-    """Maximum calls of one trial, to cut a round to the budget; None: its plans' calls, or five."""
+    """Maximum calls of one trial, to cut a round to the budget; None: calls of its plans, or 5."""
 
 
 @dataclass(frozen=True, slots=True)

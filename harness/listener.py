@@ -137,7 +137,7 @@ class _Connection(H11Protocol):
         if self.transport.get_write_buffer_size():
             return "reading"
         if self.conn.their_state is h11.IDLE:
-            is_first = cast(object, self.cycle) is None  # uvicorn types it as if it were there
+            is_first = cast(object, self.cycle) is None  # uvicorn's type wrongly excludes None
             return "headers" if is_first or self.conn.trailing_data[0] else "idle"
         is_read = self.conn.their_state is h11.SEND_BODY and not self.flow.read_paused
         return "body" if is_read else None

@@ -67,7 +67,7 @@ class JudgeError(PodiumError):
 class JudgeCase:
     """The input for a judge: the answer to grade, and how the judge is asked."""
 
-    template: str  # as for `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
+    template: str  # as for Inspect's `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
     verdicts: str  # Pattern over the judge's reply; its one group is the verdict
     question: str
     answer: str  # may contain instructions to the judge: the template quotes it
@@ -133,7 +133,7 @@ class Regrade:
 def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
-    """Grade a log's unscored (or all) samples again; write a newer log, or return None if none."""
+    """Grade a log's unscored (or all) samples again, into a newer log; None if there are none."""
     chosen = [sample for sample in log.samples or [] if everything or is_unscored(sample)]
     chosen = [sample for sample in chosen if sample.error is None and not was_judged(sample, suite)]
     if not chosen:
@@ -162,7 +162,7 @@ def regrade(
 
 
 def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
-    """Return a logged sample's question with its target, in the wording of its epoch."""
+    """Return a logged sample's question with its target, in the variant of its epoch."""
     target = sample.target if isinstance(sample.target, str) else "".join(sample.target)
     text = sample.input if isinstance(sample.input, str) else sample.input[-1].text
     question = replace(question_from(str(sample.id), text, sample.metadata), target=target)
@@ -236,7 +236,7 @@ def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
 
 
 def older_graders(log_dir: Path, suites: Suites) -> str:
-    """Return text on which graders of a directory's logs have another version now."""
+    """List, as text, the graders of a directory's logs that have another version now."""
     runs = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
     then = sorted({(facts.suite, facts.suite_version) for facts in runs})
     changes = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]
@@ -257,7 +257,7 @@ def written_newer(log: EvalLog) -> Path:
 def regrade_dir(
     log_dir: Path, suites: Suites, box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
-    """Regrade the newest log of every task; first UserError if a suite or a sandbox is missing."""
+    """Regrade every task's newest log; UserError, before any, if a suite or sandbox is missing."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path, facts, lacking in _runs(log_dir):
         if (log := read_log(path) if everything or lacking else None) is None:
@@ -343,7 +343,7 @@ def _compare(sample: EvalSample, score: Score, result: Remade) -> None:
 def box_for_logs(
     log_dir: Path, box_name: str | None, catalogue: Catalogue, limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the sandbox named, else the logs' one; None if not needed, UserError for several."""
+    """Yield sandbox `box_name`, else the logs' own; None if not needed, UserError if several."""
     logs = _runs(log_dir)
     runs = [facts for path, facts, _ in logs if _suite_of(facts, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})

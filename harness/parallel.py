@@ -94,12 +94,12 @@ def map_concurrently(
 
 
 MOST_PROCESSES = 8  # Maximum: each process takes some 150 MiB before it reads anything
-LARGE = 32 << 20  # Size of files, in bytes, from which on other processes read them
+LARGE = 32 << 20  # Minimum total size of files, in bytes, to read them in other processes
 
 
 BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""Code that a worker process runs first: it ignores Ctrl-C, which the parent handles. It is no
-function in podium, which could not be imported before `import podium` has registered its names."""
+"""Code that a worker process runs first: it ignores Ctrl-C, which the parent handles. It is a text,
+because a function of podium cannot be imported before `import podium` has registered its names."""
 
 
 def map_over_processes(
@@ -137,7 +137,7 @@ def map_over_processes(
 
 @contextmanager
 def without_collector() -> Generator[None]:
-    """Pause Python's garbage collector: it takes a quarter of the time in which rows are made."""
+    """Pause Python's garbage collector, which takes a quarter of the time when making many rows."""
     running = gc.isenabled()
     gc.disable()
     try:

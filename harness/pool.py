@@ -132,18 +132,18 @@ class Pool:
         return _prescribed(self._model(worker), sampling)
 
     def has_planned(self, steps: int) -> None:
-        """Take the number of steps of a workflow that starts; pools that show progress use it."""
+        """Do nothing; a pool that shows progress overrides this, to store how many steps follow."""
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[ModelOutput, Reply]:
-        """Send a request of code that is not podium's; return also the output with tool calls."""
+        """Send a framework's or task's request; return (output with tool calls, reply)."""
         return await self._put(*self._numbered(worker, messages, step, offered))
 
     def _numbered(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[Request, SampleIndex]:
-        """Return a request, with its price key, and its number among equal requests."""
+        """Return a request and its sample index: the epoch, and how often it was sent before."""
         model, slots = self._model(worker), self.spec.slots if self.spec else ()
         price = next((slot.price_ref for slot in slots if slot.name == worker), str(model))
         request = Request(worker, model, _sendable(messages), price, step, offered)
@@ -244,7 +244,7 @@ async def _ask(
     async with record_call(request, spend) as in_flight:
         in_flight.draw = draw
         output = in_flight.output = await generate()
-        if not in_flight.kept:  # not podium's model, or a reply from Inspect's cache
+        if not in_flight.kept:  # podium did not make the model, or Inspect's cache replied
             make_storable(output)
             event = last_event(in_flight.span)
             call = event.call if event else None
@@ -262,7 +262,7 @@ def _sendable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 
 
 def _reason(error: BaseException) -> str:
-    """Return an error's first line; Inspect wraps errors after failed retries."""
+    """Return the first line of an error, or of the error that Inspect wrapped after its retries."""
     if type(error).__name__ in WRAPPERS and error.__cause__ is not None:
         error = error.__cause__
     return first_line(error) or type(error).__name__
@@ -303,13 +303,13 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a slot's model, bound to no role: for a role, `get_model` may return an older one."""
+    """Return a pool entry's model, bound to no role: `get_model` may return a role's old model."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 
 
 def _made(slot: WorkerSpec, **overrides: Any) -> Model:
-    """Return a new model for a slot: a memoized model would have earlier files and API keys."""
+    """Return a pool entry's model, always new: a memoized one has earlier files and API keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     model = get_model(slot.model, config=config, memoize=False, **{**arguments, **overrides})
     return _known_before_inspect(obey_waits(name_failures(guard_keys(keep_batches(model)))))
@@ -336,7 +336,7 @@ def _known_before_inspect(model: Model) -> Model:
             response = call.response if call else None
             with suppress(Exception):  # a price that fails is reported at the call's end
                 in_flight.tell_price(output, response)
-            with suppress(OSError):  # also reported then
+            with suppress(OSError):  # also reported at the call's end
                 in_flight.keep(make_storable(output), response)
         return cast(Any, reply)
 
@@ -345,7 +345,7 @@ def _known_before_inspect(model: Model) -> Model:
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:
-    """Return a model for each worker, variant and role of a pool, by name: as `model_roles`."""
+    """Return {name: model} for a pool's workers, variants and roles, as Inspect's `model_roles`."""
     models = {slot.name: slot_model(slot, seed, time_scale) for slot in spec.slots}
     for slot in spec.slots:
         _refuse_mislabelled(spec, slot)
@@ -353,7 +353,10 @@ def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[
 
 
 def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | None = None) -> Pool:
-    """Return the sample's pool: its model roles, others from `spec`, and conductor `override`."""
+    """Return a sample's pool: Inspect's model roles, other models of `spec`, and `override`.
+
+    `override` is the system's own conductor.
+    """
     roles = {
         name: role[0] if isinstance(role, list) else role
         for name, role in model_roles().items()

@@ -39,11 +39,11 @@ ONLY: Mapping[Label, str] = {
 REPLAYING, REHEARSING = "recorded", "rehearsal"  # the providers that make no real call
 UNPRICEABLE = "not-auditable"  # prefix of a price reference that no book has
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # of a pool, a worker, a variant
-ROLES = (CONDUCTOR, GRADER)  # tables of models that are no workers, and the models' names
+ROLES = (CONDUCTOR, GRADER)  # names of models that are not workers, and of their tables
 
 
 class _Misplaced(ValueError):
-    """A mistake that a check of several fields found, with the place of the wrong field."""
+    """An error of a check that compares several fields, with the place of the wrong field."""
 
     def __init__(self, message: str, place: tuple[int | str, ...]) -> None:
         super().__init__(message)
@@ -248,7 +248,7 @@ class PoolSpec(BaseModel):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The workers' names in file order: the order of `Model 0, Model 1, ...`."""
+        """The workers' names in file order, the order of `Model 0, Model 1, ...` in prompts."""
         return tuple(worker.name for worker in self.workers)
 
     @property
@@ -399,7 +399,7 @@ def with_conductor(spec: PoolSpec, conductor: WorkerSpec | None) -> PoolSpec:
 
 
 def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
-    """Raise UserError if `role` is not the system's own conductor, whose price its calls have."""
+    """Raise UserError if the role `conductor` has another model than the system's own conductor."""
     if str(role) != override.model:
         raise UserError(
             f"This system brings its own {CONDUCTOR}, {override.model}: leave out --model-role "

@@ -1,7 +1,7 @@
 """Profiles of single workers: counts of their results on train questions.
 
-Their calls are those that train routers and choose the best single worker (`--train-calls`); a
-profile costs none itself. It is valid for one pool: with other settings, a worker is another one.
+A profile needs no extra calls: it counts the calls that train routers and choose the best single
+worker (`--train-calls`). It is valid for one pool only, because other settings make another worker.
 Reports show profiles by suite; planners read them by kind of question, over all suites of a run.
 """
 
@@ -99,7 +99,7 @@ NO_LESSONS = (
 
 
 def lessons_in(folder: Path) -> list[SystemRun]:
-    """Return single workers' runs on train questions below a folder; UserError if none."""
+    """Return the runs of single workers on train questions below a folder; UserError if none."""
     runs = [run for run in load_runs([folder])[0] if _is_lesson(run)]
     if not runs:
         raise UserError(NO_LESSONS.format(folder))

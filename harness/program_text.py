@@ -1,8 +1,8 @@
 """Find the program in a reply: one code block, chosen by its text and never by running it.
 
 - If names are given, the last block that defines one of them is the program: usage, assertions and
-  output may follow it. A complete block is preferred to one cut off, that to code outside blocks.
-- Else it is the last complete block tagged as Python, or the last complete one that parses.
+  output may follow it. A complete block comes before a cut-off block, then code outside blocks.
+- Else it is the last complete block tagged as Python, or the last complete block that parses.
 - Definitions and imports that the block lacks come from the reply's other blocks.
 """
 
@@ -44,7 +44,7 @@ class CodeBlock:
 
 
 def extract_program(reply: str, names: Sequence[str] = ()) -> str | None:
-    r"""Return the program in the reply, or None; it should define one of `names`, if given.
+    r"""Return the program in the reply, if any; a block that defines one of `names` is preferred.
 
     >>> extract_program("```python\ndef f(): ...\n```\nUse:\n```python\nf()\n```", ["f"])
     'def f(): ...'

@@ -4,9 +4,9 @@ import ast
 from threading import RLock
 
 _TURN = RLock()
-"""Those versions count the depth of all threads' syntax trees together
-(https://github.com/python/cpython/issues/106905): a tree made beside another one ends in a
-SystemError, or in a RecursionError, which would make a good program a wrong one."""
+"""These versions add up the depths of all threads' syntax trees
+(https://github.com/python/cpython/issues/106905). So parsing in two threads at once may raise a
+SystemError, or a RecursionError, and a correct program would be graded as wrong."""
 
 
 def parse_python(text: str) -> ast.Module:

@@ -34,7 +34,7 @@ class TrainKinds:
         return len(self.forms)
 
     def of(self, questions: Sequence[Question | MatrixQuestion]) -> Labels:
-        """Return each question's nearest kind of the same answer form, if any, as (questions,)."""
+        """Return the index of each question's nearest kind, of the same answer form if possible."""
         vectors = _hashed([question.text for question in questions])
         far = (self.centres**2).sum(axis=1)[None, :] - 2 * vectors @ self.centres.T
         own_forms = np.array([form_of(question.kind) for question in questions])

@@ -1,4 +1,4 @@
-"""Remove a reply's reasoning: the text between reasoning marks, in the form of any model.
+"""Remove a reply's reasoning: the text between the reasoning marks of any known model.
 
 The marks are data, in reasoning_marks.toml, each with its source and an example. The text outside
 them is the reply; an answer that is only in closed reasoning does not count.
@@ -13,7 +13,7 @@ from pathlib import Path
 MARKS_FILE = Path(__file__).parent / "reasoning_marks.toml"
 
 INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
-"""Spaces, joiners and marks of direction without width."""
+"""Characters without width: spaces, joiners and direction marks."""
 
 _TURN_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|endoftext|eom_id|return|END_OF_TURN_TOKEN)\|>|<end_of_turn>|<turn\|>"
@@ -22,10 +22,10 @@ _TURN_ENDS = re.compile(
 )
 _BOX_MARKS = (("<|begin_of_box|>", "\\boxed{"), ("<|end_of_box|>", "}"))
 _SPECIALS_STRIPPED = re.compile(r"\s*(?:(analysis|commentary)|final)(?=[A-Z\d\\$*#`\[{(])")
-"""The start of a reply in harmony's channels if its special tokens were left out."""
+"""The start of a reply in OpenAI's harmony format whose special tokens were removed."""
 
 _SIGNS = ("<", "\u25c1", "THINK]", "assistantfinal")
-"""A reply without any of these has no marks but those at its very start."""
+"""A reply that contains none of these can have reasoning marks only at its very start."""
 
 
 def spoken(reply: str) -> tuple[str, bool]:

@@ -21,9 +21,9 @@ STATED = "stated_s"
 WAVES = "waves"
 """Key in a sample's facts: the number of parallel steps per wave, if waves wait for each other."""
 TURN_COUNT, TOOL_CALL_COUNT, UNUSED = "turns", "tool_calls", "unused"
-"""Keys in the facts of a sample whose task has several turns, and may offer tools."""
+"""Keys in a sample's facts: turns and tool calls of a task with turns; unused equal budget."""
 ORDER = "order"
-"""Key in a redacted sample's facts: its plan without texts, but with which steps read which."""
+"""Key in a redacted sample's facts: its plan without texts, only each step's worker and reads."""
 ANSWER = "answer"  # key in a sample's facts: its system's answer
 TOOL_CALLS = "Tool calls: "  # prefix of the text that systems read for a reply with tool calls
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
@@ -37,7 +37,7 @@ Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
 """An answer whose request was too long for the model is wrong, and is counted separately."""
 UNANSWERED: Overflows = "unanswered"
-"""In older directories: such a call failed, unless an error code made it a reply."""
+"""In older runs: a call with a too long request failed, unless its error code made it a reply."""
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -147,7 +147,7 @@ class Answer:
     a cascade's confidence or a router's fallback. Under `FALLBACK`: podium's own sentence, which is
     printed below the table with its count."""
     waves: tuple[int, ...] = ()
-    """Number of parallel steps per wave, if a wave waits for the one before; empty: as planned."""
+    """Number of parallel steps per wave, if a wave waits for the one before; else empty."""
 
     @property
     def too_long(self) -> bool:

@@ -53,7 +53,7 @@ class Redacted:
 
 
 def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
-    """Write a redacted copy of every unpublishable log below `out`, manifest included."""
+    """Write to `out` a redacted copy of each log that must not be published, and the manifest."""
     logs = find_logs(paths)
     roots = [path for path in paths if path.is_dir()]
     places = {log: out / _below(log, roots) for log in logs}
@@ -204,7 +204,7 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan(plan: object) -> str | None:
-    """Return the replacement of a plan: a digest, or a malformed plan's kind of fault."""
+    """Return what replaces a plan: its digest, or a malformed plan's fault; None without a plan."""
     fault = fault_of(str(plan)) if plan else None
     return f"{MALFORMED}{fault}" if fault else digest(str(plan)) if plan else None
 

@@ -1,9 +1,9 @@
 """Stores paid replies, so that a resumed run pays for nothing twice.
 
-A reply is reused only for the same sample of a request. Each process has one SQLite file, readable
-by its owner only and written through: kill -9 loses nothing. A run keeps shared replies until it
-ends, others until their sample is in its log. A training keeps all replies; those to questions that
-must not be published are kept in memory only.
+A reply is reused only for the same repetition of a request. Each process has one SQLite file, which
+only its owner can read; it is written at once: kill -9 loses nothing. A run keeps shared
+replies until it ends, and others until their sample is logged. A training keeps all replies, but in
+memory only if their questions must not be published.
 """
 
 import errno
@@ -39,7 +39,7 @@ CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {", ".join
 BEGIN EXCLUSIVE;
 COMMIT;
 """
-"""Exclusive to this process. Writes go to the operating system: only its crash can lose a reply."""
+"""Locks the file for this process. Only a crash of the operating system can lose a reply."""
 ROOM = 16 << 20
 """Minimum free bytes for a call to begin: for replies in flight, and the ends of logs."""
 Ask = Callable[[], Awaitable[Reply]]
@@ -87,7 +87,7 @@ class _File:
             self.replies.execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def forget(self, logged: Mapping[str, float]) -> int:
-        """Delete the replies of samples stored before a time each; return how many are left."""
+        """Delete each sample's replies stored before its time; return how many replies remain."""
         sql = "DELETE FROM replies WHERE sample = ? AND at < ?"
         try:
             with self.lock:
@@ -98,7 +98,7 @@ class _File:
 
 
 _OPEN: "WeakValueDictionary[tuple[int, Path], _File]" = WeakValueDictionary()
-"""By process and path: two rewards of one process share a file, two processes never do."""
+"""Open files by (process id, path): rewards in one process share a file, processes never do."""
 _OPENING = threading.Lock()
 
 
@@ -177,7 +177,10 @@ class PaidReplies:
             path.parent.rmdir()
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
-        """Return a reply and whether it was read from the store; `ask` runs once for equal keys."""
+        """Return a reply and whether it was read from the store; `ask` runs once for equal keys.
+
+        With `lasting` the reply is stored in the file, if there is one; else in memory.
+        """
         async with self.turn(key):
             if (stored := self._read(key, lasting)) is not None:
                 return stored, True
@@ -187,7 +190,7 @@ class PaidReplies:
 
     @asynccontextmanager
     async def turn(self, key: bytes) -> AsyncGenerator[None]:
-        """Let one task at a time look up a key's reply and request it; its other tasks wait.
+        """Let one task at a time look up or request a key's reply; others with this key wait.
 
         If the task that asks fails or is cancelled, the next one asks.
         """
@@ -225,7 +228,7 @@ class PaidReplies:
 
 
 _UNDER_WAY: RunVar[dict[tuple[int, bytes], anyio.Event]] = RunVar("podium replies under way")
-"""By store and key, in each event loop: set when the task that asks has ended."""
+"""(store, key) -> event, set when the task that requests the reply has ended; per event loop."""
 
 
 def _opened(path: Path) -> _File:

@@ -41,7 +41,7 @@ NOTHING = Offered()
 
 @dataclass(frozen=True)
 class Request:
-    """A request to a model, as far as it is logged; each figure is computed once."""
+    """A request to a model, and the properties of it that are logged, each computed once."""
 
     role: str
     model: Model
@@ -112,7 +112,7 @@ LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
-    """Return a request's token limit, all choices together, by merged settings; None for none."""
+    """Return a request's output token limit, for all choices together; None if it has none."""
     limit = settings.max_tokens
     if limit is None:
         limit = model.api.max_tokens_for_config(settings)
@@ -179,10 +179,10 @@ def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
 def recorded_settings(
     model: str, config: GenerateConfig, args: Mapping[str, Any]
 ) -> tuple[GenerateConfig, dict[str, Any]]:
-    """Return a worker's settings such that each of its HTTP requests has a separate event.
+    """Return a worker's settings, changed so that each HTTP request has a separate event in logs.
 
     If `reasoning_summary` is unset, Inspect's `openai/` sends a reasoning model a test request to
-    find out: billed, and in no event. Settings of a pool file stay.
+    find out: it is billed, but no event records it. Settings in the pool file have precedence.
     """
     provider = model.split("/", 1)[0]
     if provider == "openai" and config.reasoning_summary is None:

@@ -182,7 +182,7 @@ def current_shutdown() -> Shutdown | None:
 
 @contextmanager
 def graceful_shutdown(grace_s: float = GRACE_S) -> Generator[None]:
-    """Let signals stop the block gracefully; `Interrupted` has the signal's number."""
+    """Let signals stop the block gracefully; then raise `Interrupted` with the signal's number."""
     if stop := current_shutdown():
         stop.grace_s = grace_s
         yield
@@ -209,7 +209,7 @@ def cancellable() -> Generator[None]:
 
 
 def stopping_signals() -> Sequence[int]:
-    """Return the signals by which a service or a training stops; `nohup` ignores SIGHUP."""
+    """Return the signals that stop a service or a training: not SIGHUP if `nohup` ignores it."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return ALIKE[:2] if ignored else ALIKE
 

@@ -1,7 +1,7 @@
 """Prompts and scores of Inspect tasks that call their model once, without an Inspect run.
 
-The task's own solver runs with a given reply in place of the model's, so that the prompt and the
-reading of the reply are the same as in a run.
+The task's own solver runs with a given reply instead of a model's, so that the prompt is built and
+the reply is scored as in a run.
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ def asked_of(task: Task, sample: Sample) -> str:
 
 
 def score_of(task: Task, sample: Sample, reply: str) -> Score | None:
-    """Return the first scorer's score of a reply; raises the errors of the task's code."""
+    """Return the first scorer's score of a reply, if any; errors of the task's code are raised."""
     return _in_a_thread(lambda: _score_of(task, sample, reply))
 
 

@@ -38,7 +38,7 @@ class Statement:
     value: int = 0  # Where the value behind a label begins
     explicit: bool = True  # an answer wherever it stands: a box, a tag, `Answer: C`
     rule: str = "label"
-    flaw: str = ""  # The rule by which it never counts; empty if none
+    flaw: str = ""  # the rule that excludes the statement; empty if none
 
 
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
@@ -317,7 +317,7 @@ def stand_together(reply: str, earlier: Statement, later: Statement) -> bool:
 
 
 def withdrawn(reply: str, statement: Statement) -> str:
-    """Return the rule by which the text after the last statement retracts it, unless confirmed."""
+    """Return the rule by which later text retracts the last statement; or "" if it stands."""
     behind = _ends(reply[statement.end :])
     remaining = behind.lstrip(" .!*$\n")
     if not remaining:

@@ -116,7 +116,7 @@ class Suite(Protocol[BoxT]):
 
 
 def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """List the graders that have another version now; empty if none has.
+    """List, as text, the suites whose grader has another version `now`; empty if none has.
 
     >>> moved_versions({"aime25": "2-A", "old": "1-A"}, {"aime25": "3-A"})
     'aime25 2-A (now 3-A), old 1-A (now gone)'
@@ -204,7 +204,7 @@ class PubliclyTested(Protocol):
     """A suite of programs whose questions show some of their tests to the system."""
 
     def try_public(self, question: Question, reply: str, box: Any) -> Grade:
-        """Return the share of the tests shown in a question that a reply passes; 0 without any."""
+        """Grade a reply by the share of the public tests that it passes; 0 without public tests."""
         ...
 
 
@@ -233,7 +233,7 @@ def prompt_of(suite: Suite[Any]) -> Prompt:
 
 
 def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
-    """Return the suite with this prompt if it has it, else unchanged."""
+    """Return the suite with this prompt; unchanged if the suite lacks the prompt."""
     if isinstance(suite, Prompted) and prompt in suite.prompts:
         return suite.prompted(prompt)
     return suite

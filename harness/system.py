@@ -17,7 +17,7 @@ from podium.harness.records import Answer, Question
 from podium.harness.workflow import MALFORMED, Malformed, Workflow
 
 VOTED = "the vote of the replies that came"
-"""What systems with several candidate replies answer when an equal budget is spent."""
+"""For `SystemCard.spent`: the answer of systems with several candidate replies."""
 Plan = Callable[[Question, Pool], Workflow]  # uses the question and the pool's worker names
 
 
@@ -37,11 +37,11 @@ Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 a train split to learn from, another system in the same run (the conductor) whose cost or tokens it
 matches, or an Inspect sandbox for its programs."""
 Trait = Literal["best worker", "adaptive", "recorded", "sees targets", "whole run"]
-"""Traits of a system, in this order: its argument `worker` is the best one on the train split, if
-there is one; replies decide which worker it calls next, so a dry run prices each call as the most
-expensive; it sends only canonical single-worker requests, which recorded replies can serve; it uses
-the targets (a labelled control, never comparable as a method); it is trained once per run, on the
-train questions of all suites."""
+"""Traits of a system, in this order: its argument `worker` is the worker that is best on the train
+split, if there is a train split; replies decide which worker it calls next, so a dry run prices
+each call as the most expensive; it sends only canonical single-worker requests, which recorded
+replies can serve; it uses the targets (a labelled control, never comparable as a method); it is
+trained once per run, on the train questions of all suites."""
 Acts = Literal["passes", "last step acts", "votes", "no"]
 """How a system handles a conversation with tools, in this order: it passes the conversation to the
 worker that answers; it passes it to the last step's worker, with the earlier replies; it votes over
@@ -104,11 +104,11 @@ class SystemMethods:
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a run on live workers is refused, a sentence without the system's name."""
+        """Return why a run on live workers is refused, without the system's name; None if not."""
         return None
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return why it must not answer a suite, given its questions' digests; None if it may."""
+        """Return why the system must not answer a suite with these questions; None if it may."""
         return None
 
     def remarks(self, x: str, spec: PoolSpec) -> Sequence[str]:
@@ -176,7 +176,7 @@ class SystemCard:
     methods: SystemMethods = NO_METHODS
     acts: Acts = "no"
     spent: str = "the latest reply"
-    """What it answers when the budget, equal for all systems (harness/envelope.py), is spent."""
+    """The system's answer if its equal budget (harness/envelope.py) is spent before it is done."""
 
     @property
     def fits_budgets(self) -> bool:
@@ -225,7 +225,7 @@ def planned(plan: Plan, budget: Budget | None = None, keeps: int = 0) -> System:
 
 
 def malformed(reason: Malformed) -> Answer:
-    """Return the empty answer of a system whose plan could not be run: graded, and wrong."""
+    """Return the empty answer of a system whose plan could not be run; it is graded as wrong."""
     return Answer(text="", plan=f"{MALFORMED}{reason.reason}")
 
 

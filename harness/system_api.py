@@ -64,7 +64,7 @@ class SystemInPlay:
     spec: PoolSpec | None
     """None: the workers are the model roles that the user gave to Inspect."""
     override: WorkerSpec | None = None
-    """The system's own conductor."""
+    """The system's own conductor; None if it uses the pool's, or needs none."""
     journal: TaskJournal | None = None
 
 

@@ -87,7 +87,7 @@ class TaskSuite:
 
     @property
     def data_revision(self) -> str:
-        """Digest of the samples' ids, inputs and targets, with the package and its version."""
+        """Digest of the samples' ids, inputs and targets; then its package's version, if any."""
         return self._revision
 
     @cached_property
@@ -217,7 +217,7 @@ def played(
 
 
 def graded_once(task_scorer: Scorer, journal: TaskJournal | None) -> tuple[Scorer, Scorer]:
-    """Return a scorer named `podium`, and one with its scores in the task's own name."""
+    """Return two scorers with the same scores, computed once: `podium`'s, and the task's own."""
     scores: dict[str, Score | None] = {}
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)

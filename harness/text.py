@@ -139,7 +139,7 @@ def storable(text: str) -> str:
 
 
 def make_storable(value: Any, depth: int = 0) -> Any:
-    """Return JSON with storable texts and names; a pydantic model is changed in place."""
+    """Return JSON in which UTF-8 can encode each text and key; change pydantic models in place."""
     if isinstance(value, str):
         return storable(value)
     if depth > DEEPEST:

@@ -68,11 +68,11 @@ class UpstreamFailure(Exception):
 
 OPENAI = "api.openai.com"
 REFUSALS = ("content_filter", "model_length")
-"""Stop reasons of replies that Inspect makes from refusals: no failures, despite an error."""
+"""Stop reasons that Inspect gives to refusals: these are no failures, even with an error."""
 
 
 def dialect_fix(model: Model, error: BaseException) -> str:
-    """Return what to do about a server that has no /responses; empty if that is not the reason.
+    """Return the fix for a server that has no /responses; empty if the error has another cause.
 
     Inspect's `openai/` sends requests to it; most servers that speak OpenAI's dialect have
     /chat/completions only, and answer 404 or another dialect's body.
@@ -137,7 +137,7 @@ def _is_empty_of_google(body: Raw) -> bool:
 
 
 def _error(value: object) -> Raw:
-    """Return an error object; empty if there is none, or all its fields are empty."""
+    """Return a body's error as an object; an empty object if no field of the error is set."""
     if isinstance(value, str):
         return {"message": value} if value else NOTHING
     error = _object(value)
@@ -155,7 +155,7 @@ def _sentence(error: Raw, reason: str) -> str:
 
 
 def _decision(error: Raw, code: int | None) -> RetryDecision:
-    """Return whether to retry: by the status in the body if there is one, else by its words."""
+    """Return whether to retry: by the HTTP status in the error, else by its code and type."""
     words = " ".join(str(error.get(name) or "") for name in ("code", "type"))
     if code == 429 or (code is None and RATE_LIMIT.search(words)):
         return RetryDecision.rate_limit()
@@ -197,7 +197,7 @@ def name_failures(model: Model) -> Model:
 
 def _keep_responses(api: ModelAPI) -> None:
     """Store the provider's response in the call in flight, before any client reads it."""
-    # A client that cannot parse a response raises without it. A provider may change its client.
+    # A client's parse error lacks the response. Done per call: providers may replace clients.
     client: object = getattr(getattr(api, "client", None), "_client", None)
     hooks: Any = getattr(client, "event_hooks", None)
     if hooks and _keep_response not in hooks["response"]:
@@ -227,7 +227,7 @@ async def _kept_body() -> Raw:
 
 
 def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
-    """Return the failure behind an exception of Inspect or of a client that could not read it."""
+    """Return the provider's failure that made Inspect or a client raise an error; else None."""
     # The client is slow to import and most commands do not need it: import it only on failure.
     from inspect_ai.model._openai import OpenAIResponseError
     from openai import APIError
@@ -240,7 +240,7 @@ def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
 
 
 def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
-    """Return an output that has only the usage of a body that the client could not parse."""
+    """Return an output with only the usage of a body that the client could not parse, if any."""
     raw = raw_usage(body)
     dialect = dialect_of(raw) if raw else None
     usage = believed(usage_from_raw(dialect, raw), raw) if raw and dialect else None

@@ -72,7 +72,7 @@ def usage_from_json(usage: Raw | None) -> Usage | None:
 
 
 def usage_of_reply(output: ModelOutput, response: Raw | None = None) -> Usage | None:
-    """Return a reply's tokens as far as known; `response` is the provider's, if available."""
+    """Return a reply's tokens, None if unknown; `response` is the provider's own, if available."""
     return usage_of_event(usage_from(output.usage), raw_usage(response, output.metadata))
 
 
@@ -82,7 +82,7 @@ def usage_of_event(counted: Usage | None, raw: Raw | None) -> Usage | None:
 
 
 def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
-    """Return plausible counts, and None for others, as if none were reported.
+    """Return the counts if they are plausible; else None, as if no usage were reported.
 
     Inspect reads `true` as 1, so the provider's own values are checked, too. Plausible counts that
     contradict each other are kept, for the audit.
@@ -136,7 +136,7 @@ def _object(value: object) -> Raw:
 
 
 def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
-    """Return Inspect's counts with those that only the provider's own usage has."""
+    """Return Inspect's counts, completed by counts that only the provider's own usage has."""
     if usage is None or not raw:
         return usage  # raw counts alone may be incomplete
     hour = _count(_under(raw, "cache_creation"), "ephemeral_1h_input_tokens") or 0
@@ -160,7 +160,7 @@ def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 
 def dialect_of(raw: Raw) -> Dialect | None:
-    """Return the dialect of a usage, by its fields; None if unknown."""
+    """Return the API dialect of a provider's usage, by its field names; None if unknown."""
     if any(name in raw for name in GOOGLE[0]):
         return "google"
     if "prompt_tokens" in raw:
@@ -173,7 +173,7 @@ def dialect_of(raw: Raw) -> Dialect | None:
 
 
 def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
-    """Return a provider's own usage, contradictions included; None if it is incomplete."""
+    """Convert a provider's own usage, even if its counts disagree; None if it is incomplete."""
     if dialect == "google":
         return _google(raw)
     if dialect == "anthropic":
@@ -184,7 +184,7 @@ def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
 
 
 def _openai(raw: Raw, into: str, out: str) -> Usage | None:
-    """Return OpenAI's counts: input includes cache, output reasoning, neither orchestration."""
+    """Convert OpenAI's counts: input includes cached tokens, output includes reasoning tokens."""
     prompt, output = _count(raw, into), _count(raw, out)
     if prompt is None or output is None:
         return None
@@ -204,7 +204,7 @@ def _openai(raw: Raw, into: str, out: str) -> Usage | None:
 
 
 def _anthropic(raw: Raw) -> Usage | None:
-    """Return Anthropic's counts: input without cache; only podium adds orchestration and total."""
+    """Convert Anthropic's counts: input excludes cache; only podium's server reports a total."""
     prompt, output = _count(raw, "input_tokens"), _count(raw, "output_tokens")
     if prompt is None or output is None or raw.get(INCOMPLETE) is True:
         return None
@@ -258,7 +258,7 @@ AMOUNTS: tuple[tuple[tuple[str, ...], Decimal], ...] = (
 """(path of an amount in a provider's usage, value of its unit in US dollars)."""
 STATED_IN = frozenset(path[0] for path, _ in AMOUNTS)
 UPSTREAM = ("cost_details", "upstream_inference_cost")
-"""OpenRouter's field for what the provider behind it charges the user's own key."""
+"""OpenRouter's field for the charge of the provider behind it, if the user has a key there."""
 HEADER = "x-litellm-response-cost"
 """LiteLLM's proxy states dollars in this header; 0 means that it knows no price."""
 MODEL_HEADER = "x-litellm-model-name"

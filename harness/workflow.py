@@ -50,7 +50,7 @@ class Workflow:
     def depths(self, *, replied: int = 0, depth: int = 0) -> tuple[int, ...]:
         """Return, for each step, the length of its longest chain of reads, itself included.
 
-        The first `replied` steps have the depth `depth`: the rest waited for all of them.
+        The first `replied` steps have the depth `depth`: later steps waited for all of them.
 
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).depths()
         (1, 1, 2)
@@ -82,7 +82,7 @@ class Workflow:
 
 
 def workflow_of(plan: str | None) -> Workflow | None:
-    """Return the workflow from a log; None if the plan is malformed or withheld."""
+    """Return the workflow that a log's plan (JSON) holds; None if it is malformed or withheld."""
     try:
         steps = [
             Step(

@@ -20,7 +20,7 @@ DECIDING = (
 )
 """Rules that find an answer; rules of other stages reject, withdraw or read what was found."""
 STAGES = ("find", "drop", "withdraw", "conclude", "value")
-SOON_SEARCHED = 40  # characters; in shorter texts a rule is faster than its `needs` check
+SOON_SEARCHED = 40  # characters; in shorter texts matching is faster than checking `needs`
 _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
 
@@ -74,7 +74,7 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _needed(needs: Sequence[str]) -> tuple[str, ...]:
-    """Return `needs` with lists replaced by texts: each word's longest part without punctuation."""
+    """Return `needs` with each word list replaced by the longest piece of each of its words."""
     texts: dict[str, None] = {}
     for need in needs:
         listed = words(need[1:-1]) if need[0] == "{" else ()
@@ -167,7 +167,7 @@ def search(name: str, text: str) -> re.Match[str] | None:
 
 
 def expanded(text: str) -> str:
-    """Return a pattern with names replaced by their parts or lists of words."""
+    """Return a pattern, its `{NAME}`s replaced by fragments of rules.toml or by lists of words."""
     fragments: Mapping[str, Sequence[str]] = _table("rules.toml")["parts"]
 
     def part(name: re.Match[str]) -> str:
