@@ -169,7 +169,7 @@ class Evidence(Merged):
 
     @cached_property
     def written_down(self) -> frozenset[str]:
-        """Uuids of samples in journals of the newer format, which has answers and verdicts, too."""
+        """Uuids of samples in journals of the newer format, which also has answers and verdicts."""
         calls = self.calls.values()
         recent = (record.intent for record in calls if "reply_sha256" in (record.outcome or {}))
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
@@ -231,6 +231,6 @@ def spent_by_role(rows: Iterable[Call]) -> Sums:
 
 
 def said_tokens(tokens: Tokens) -> str:
-    """Return token counts as text, e.g. `+12 input, -3 output`; kinds with 0 are left out."""
+    """Return token counts as text, e.g. `+12 input, -3 output`, without kinds that are 0."""
     words = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
     return ", ".join(words).replace("_", " ") or "nothing"

@@ -73,7 +73,7 @@ class Invoice:
     pieces: Callable[[Path], Iterator[tuple[int, Any]]]
     """Function from the file to its rows or time buckets, each with its number."""
     place: str = "line"
-    """What errors call a row or bucket: `line` or `bucket`."""
+    """The noun for a row or bucket in error messages: `line` or `bucket`."""
     columns: set[str] = field(default_factory=set[str])
     """Column names of all rows or buckets that have been read."""
 
@@ -454,7 +454,7 @@ def _buckets(
 
 
 def _bucketed(result: Mapping[str, Any]) -> Format | None:
-    """Return the format of a JSON export whose first result this is; None if unknown."""
+    """Return the format of a JSON export from its first result; None if the format is unknown."""
     match result:
         case {"object": "organization.costs.result"} | {"amount": {}}:
             return "openai-costs", OPENAI, _buckets(_OpenAIBucket, _OpenAICost)
