@@ -1,4 +1,4 @@
-"""Groups rows of a report into blocks of comparable rows; options, references, sandboxes."""
+"""Groups a report's rows into blocks of comparable rows; also options, references, sandboxes."""
 
 import json
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def group_of(system_run: SystemRun) -> Group:
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return evaluation runs by group, cut to `options.epochs`, each with its uncut epoch count."""
+    """Return groups of evaluations: (run cut to `options.epochs`, its epochs before the cut)."""
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
@@ -161,7 +161,7 @@ def _first_epochs(system_run: SystemRun, epochs: int | None) -> SystemRun:
 
 
 def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
-    """Return a row of the first epochs without the dollars that are known only for all `epochs`."""
+    """Return a row of the first epochs, without dollars that are known only for all `epochs`."""
     if row.epochs == epochs:
         return row
     which = f"the first {_first(row.epochs)} of {epochs}"
@@ -223,7 +223,7 @@ def reference_of_block(rows: Sequence[TableRow]) -> str:
 
 
 ORACLE = "oracle"
-"""Name prefix of systems that know the answers: the best of some plans, not of all plans."""
+"""Name prefix of systems that know the answers and pick the best of a fixed set of plans."""
 
 
 def beaten_oracles(oracles: Sequence[TableRow], rows: Sequence[TableRow]) -> list[str]:
