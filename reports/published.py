@@ -100,6 +100,6 @@ LEFT_OUT = ("SE", "setting", "calls", "tokens out")
 
 
 def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return a table's columns, header cell first, without those that are unknown in every row."""
+    """Return a table's columns, header cell first, without columns unknown in all rows."""
     columns = zip(*table, strict=True)
     return [column for column in columns if {*column[1:]} != {UNKNOWN} or not column[1:]]

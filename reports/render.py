@@ -116,14 +116,14 @@ SHORTEST = 8
 
 
 def width() -> int:
-    """Return the width of tables: COLUMNS, else the terminal's width, at least 80."""
+    """Return the width of tables: variable COLUMNS, else the terminal's width, at least 80."""
     return terminal_width() or WIDTH
 
 
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table's lines, with columns dropped in `order` to fit the width, and their heads."""
+    """Return a table's lines and the headers of columns dropped (in `order`) to fit the width."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:
@@ -250,7 +250,7 @@ def _write(path: Path, content: Content) -> None:
 
 
 def as_written(name: str, text: str) -> bytes:
-    """Return the bytes of a text file; Markdown after its first line, podium's mark, is escaped."""
+    """Return a text file's bytes; in Markdown, all after the first line (the mark) is escaped."""
     if name.endswith(".md"):
         mark, end, body = text.partition("\n")
         text = mark + end + escape_markdown(body)
@@ -265,7 +265,7 @@ def _has(content: bytes, mark: bytes) -> bool:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise UserError for an `out` that exists already, or that cannot be made."""
+    """Raise UserError if `out` exists already or cannot be created."""
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     refuse_unwritable(out, "--out")

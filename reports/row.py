@@ -1,4 +1,4 @@
-"""A row of the comparison table; columns are only added, and columns.toml explains them."""
+"""A row of the comparison table; columns.toml explains the columns. New columns come last."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
