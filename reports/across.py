@@ -137,7 +137,7 @@ def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
     This is the usual formula for the variance of a mean, with standard errors replaced by the
     distances from each accuracy to the ends of its Wilson interval (MOVER: Zou and Donner 2008,
     Statistics in Medicine 27(10)). At an accuracy of 1 the standard error would be 0, although the
-    accuracy is not known exactly. Epochs of a question are averaged in the suites' intervals.
+    accuracy is not known exactly. The suites' intervals already take epochs into account.
     """
     mean = fmean(accuracy for accuracy, _, _ in suites)
     below = sum((accuracy - low) ** 2 for accuracy, low, _ in suites) ** 0.5 / len(suites)

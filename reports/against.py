@@ -127,7 +127,7 @@ def compare_runs(
 
 
 def _place(folder: Path) -> str:
-    """Return a directory's name for reports: an absolute path is cut to its last part."""
+    """Return a directory's name for reports: of an absolute path, only the last component."""
     return folder.name if folder.is_absolute() else folder.as_posix()
 
 
@@ -202,7 +202,7 @@ Costs = Mapping[str, Decimal]
 
 
 def _costs(system_run: SystemRun) -> Costs:
-    """Return each question's mean dollars over its graded epochs, if all of them have a price."""
+    """Return question -> mean dollars over its graded epochs, if all these epochs have a price."""
     by_question: dict[str, list[Decimal | None]] = {}
     for attempt in system_run.attempts:
         if attempt.graded:

@@ -38,7 +38,7 @@ OF_TOTALS = [name for name in COLUMNS if name in {field.name for field in fields
 RULES = {BEST_SINGLE: "chosen on the train split"}
 FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
-"""Maximum characters of a system's arguments in a footnote; longer ones are only in the CSV."""
+"""Maximum characters of a system's arguments in a footnote; longer arguments: see the CSV."""
 
 
 def pair_rows(system_runs: Sequence[SystemRun], options: ReportOptions) -> list[list[Pair]]:

@@ -79,7 +79,7 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
-    """Return the concave hull's corners by rising cost; between two, mix systems at random."""
+    """Return the concave hull's corners by rising cost; a random mix of two is between them."""
     on = non_dominated(costs, scores)
     points = sorted(set(zip(costs[on].tolist(), scores[on].tolist(), strict=True)))
     corners: list[Point] = []

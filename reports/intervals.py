@@ -23,7 +23,7 @@ Values = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Paired difference of a system from its reference; its fields are named like columns."""
+    """Paired difference of a system from its reference; fields have the names of columns."""
 
     paired_diff: float
     paired_low: float | None

@@ -39,7 +39,7 @@ class LearningCost:
     usd: Decimal | None
     """Dollars of learning; 0 for a reference that was not chosen, None if unknown."""
     what: str
-    """The source of its learning, or why its dollars are unknown."""
+    """What the system learnt from, or why the dollars are unknown."""
     usd_at: tuple[Decimal | None, ...]
     """Dollars per query with learning included, after each number of queries in `QUERIES`."""
     break_even: int | None

@@ -121,7 +121,7 @@ def panel_of(block: Sequence[TableRow]) -> Panel:
 
 
 def _frontier(drawn: Sequence[TableRow], places: Mapping[int, float]) -> list[TableRow]:
-    """Return the rows on the frontier by rising cost, without hindsight or known right answers."""
+    """Return the frontier by rising cost, without systems that see answers or use hindsight."""
     plain = [row for row in drawn if row.reference_allowed and not row.uses_targets]
     costs = np.array([places[id(row)] for row in plain])
     on = non_dominated(costs, np.array([row.accuracy or 0.0 for row in plain])).tolist()
@@ -133,7 +133,7 @@ def _panel(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> No
     grey = [panel.point(row) for row in panel.drawn if not any(row is peer for peer in panel.named)]
     if grey:
         axes.scatter(*zip(*grey, strict=True), s=22, color=GREY, alpha=0.7, linewidths=0)
-    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: nothing lies between two
+    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: no system lies between
         x, y = zip(*map(panel.point, panel.frontier), strict=True)
         axes.step(x, y, where="post", color="grey", linewidth=0.8, alpha=0.6)
     for row in panel.named:

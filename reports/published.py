@@ -30,7 +30,7 @@ class Figure:
     source: str
     table: str
     setting: str
-    """`constrained` or `unconstrained` (both of the Conductor paper), else `as published`."""
+    """`constrained` or `unconstrained` (settings of the Conductor paper), else `as published`."""
     system: str
     suite: str  # our suite's name, or `average`: the table's mean over suites
     metric: str

@@ -26,22 +26,22 @@ Columns = Sequence[tuple[str, Callable[[Record], str]]]
 
 
 def percent(value: float | None) -> str:
-    """Return a share of 1 in percent, e.g. `46.7`, or a dash if it is unknown."""
+    """Return a fraction as percent without sign, e.g. `46.7`, or a dash if it is unknown."""
     return UNKNOWN if value is None else f"{100 * value:.1f}"
 
 
 def share(percent: float | None) -> str:
-    """Return a number of percent with its sign, e.g. `12.5 %`, or a dash if it is unknown."""
+    """Return a percentage with the percent sign, e.g. `12.5 %`, or a dash if it is unknown."""
     return UNKNOWN if percent is None else f"{percent:.1f} %"
 
 
 def points(value: float | None) -> str:
-    """Return a difference of shares in signed percentage points, e.g. `+3.3`."""
+    """Return a difference of fractions in signed percentage points, e.g. `+3.3`."""
     return UNKNOWN if value is None else f"{100 * value:+.1f}"
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Return an interval in percent, e.g. `[30.2,63.9]`, or a dash if it is unknown."""
+    """Return an interval of fractions in percent, e.g. `[30.2,63.9]`, or a dash if unknown."""
     if low is None or high is None:
         return UNKNOWN
     show = points if signed else percent
@@ -151,13 +151,13 @@ def wrapped(text: str) -> list[str]:
 
 
 def footnoted(name: str, texts: Iterable[str], notes: list[str]) -> str:
-    """Return a name with the numbers of its footnotes; new ones are added to `notes`."""
+    """Return a name with the numbers of its footnotes; new footnotes are added to `notes`."""
     marks = ", ".join(map(str, note_numbers(texts, notes)))
     return f"{name} ({marks})" if marks else name
 
 
 def note_numbers(texts: Iterable[str], notes: list[str]) -> list[int]:
-    """Return the numbers of some footnotes, from 1; new ones are added to `notes`."""
+    """Return the numbers of some footnotes, from 1; new footnotes are added to `notes`."""
     marks: list[int] = []
     for note in filter(None, texts):
         if note not in notes:
@@ -224,7 +224,7 @@ Content = str | Callable[[Path], object]
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write all files with suffix `.new`, then rename them; UserError names one that fails."""
+    """Write all files with suffix `.new`, then rename them; UserError if a write fails."""
     path = out
     scratch: list[Path] = []
     try:

@@ -43,7 +43,7 @@ MARKS = {
     "plot.png": SOFTWARE,
 }
 """File name -> the text by which podium recognises its own files."""
-PLACES = Decimal("0.00000001")  # of a dollar per query: a cheap call costs about 1e-6
+PLACES = Decimal("0.00000001")  # rounding of dollars per query: a cheap call costs about 1e-6
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
 SMALL = 0.01  # floats below this keep six significant digits
 

@@ -21,7 +21,7 @@ from podium.reports.stats import Floats, clustered_error, standard_error
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """One system's results, as shares of 1; None: unknown or not applicable."""
+    """One system's results, as fractions of 1; None: unknown or not applicable."""
 
     system: str
     kind: RouteKind

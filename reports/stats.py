@@ -157,8 +157,8 @@ def resampled_means(counts: Floats, values: Floats) -> Floats:
 def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
     """Return the bias-corrected and accelerated interval of a mean (Efron 1987).
 
-    `values`: one per question; `resampled`: their mean in each resample. None if all values are
-    equal. The jackknife needs no loop: it moves a mean in proportion to a value's distance from it.
+    `values`: one per question; `resampled`: their mean in each resample. None if all are equal. The
+    jackknife needs no loop: without a value the mean moves in proportion to the value's distance.
     """
     there, means = values[~np.isnan(values)], resampled[np.isfinite(resampled)]
     if there.size < 2 or np.ptp(there) < TIE or not means.size:
@@ -283,7 +283,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 class Variance:
     """Variance of the score difference of two systems on a question; scores are in [0, 1]."""
 
-    between: float  # of questions' expected differences: only more questions reduce its effect
+    between: float  # variance between questions: only more questions reduce its effect
     within: float
     """Variance of a question's difference between epochs: more epochs reduce its effect, too."""
 

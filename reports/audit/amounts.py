@@ -87,8 +87,8 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, check: InvariantCheck) 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
     """Whether Inspect summed the tokens of several requests but kept only the last raw usage."""
-    # Inspect does so for Anthropic: it continues a paused turn; a compacted turn has `iterations`,
-    # which the turn's own counts leave out.
+    # This happens with Anthropic: Inspect continues a paused turn with further requests, and a
+    # compacted turn has `iterations`, whose tokens are not in the turn's own counts.
     entry = evidence.seen.get(row.event or "")
     if entry is None:
         return False
@@ -255,7 +255,7 @@ def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
     """Yield each attempt and its outcome in the journal; None if the journal has no outcome."""
-    # A call's outcome belongs to its last attempt, or to none if it was still to be retried.
+    # A call's outcome belongs to its last attempt, or to no attempt if a retry was still due.
     last_attempts: dict[str, int] = {}
     calls = evidence.calls
     for row in evidence.rows:

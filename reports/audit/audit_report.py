@@ -282,7 +282,7 @@ def audit(
 
 
 def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
-    """Yield sums and findings of system runs; uses worker processes from `large` bytes of files."""
+    """Yield sums and findings of system runs; if files have `large` bytes, use worker processes."""
     many = sum(files.size for files in system_runs) >= large
     shares = [system_runs[start : start + SHARE] for start in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)
@@ -527,7 +527,7 @@ def dollar_figures(dollars: CallSum) -> dict[str, Any]:
         "priced": dollars.usd,
         "low": paid.low,
         "high": paid.high,
-        # Only calls of which it is unknown whether they were billed may lack a list price.
+        # Only calls that may or may not have been billed can lack a list price.
         "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
         "total": dollars.billed,
     }

@@ -46,7 +46,7 @@ class InvariantCheck:
     notes: Counter[str] = field(default_factory=Counter[str])
     """Remark that is no fault -> how often."""
     checked: int = 0
-    """Number of added system runs without skips and gaps."""
+    """Number of system runs that were checked without skips and gaps."""
 
     def add(self, check: "InvariantCheck") -> None:
         """Add the findings of one system run; count it in `checked` if none is a skip or gap."""
@@ -54,7 +54,7 @@ class InvariantCheck:
         self.join(check)
 
     def join(self, check: "InvariantCheck") -> None:
-        """Add other findings, their number of checked system runs included."""
+        """Add findings of other system runs, and their number of checked system runs."""
         for name in ("faults", "skipped", "gaps", "weak", "notes", "checked"):
             setattr(self, name, getattr(self, name) + getattr(check, name))
 
@@ -182,7 +182,7 @@ def tokens_of(calls: CallSum) -> Tokens:
 
 
 def told(usage: Json | None) -> Tokens:
-    """Return the token counts of a usage object of Inspect; 0 for missing ones."""
+    """Return the token counts of a usage object of Inspect; 0 for missing counts."""
     return cast(Tokens, tuple(int((usage or {}).get(key) or 0) for key in KEYS))
 
 

@@ -340,7 +340,7 @@ def _openrouter_row(raw: Any) -> Iterator[InvoiceLine]:
 # Google Cloud billing export: rows of BigQuery's standard usage table ("Structure of Standard data
 # export", cloud.google.com/billing/docs). One row is one SKU, e.g. "Generate content output token
 # count gemini 2.5 flash short input text": model and kind of token are read from that name,
-# "output" before "input", since a name may hold both. Other cost types than `regular` are credits.
+# "output" before "input", because a name may have both. Cost types except `regular` are credits.
 TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE

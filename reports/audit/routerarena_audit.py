@@ -369,7 +369,7 @@ def _estimated(file: _File) -> None:
 
 def _price_of(file: _File, model: str) -> tuple[Decimal, Decimal, Decimal] | None:
     """Return USD per million input, output and reasoning tokens of a model; None if unpriced."""
-    # RouterArena's evaluator strips `_batch`, and maps names with a provider to those without.
+    # RouterArena's evaluator strips `_batch`, and removes the provider from names that have it.
     name = model.removesuffix("_batch")
     prices = file.costs.get(name) or file.costs.get(name.rsplit("/", 1)[-1])
     if prices is None:
