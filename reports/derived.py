@@ -205,7 +205,7 @@ class BlockSummary:
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """Cochran's Q test, without systems that saw the answers or were chosen in hindsight."""
+    """Cochran's Q of systems without hindsight or answers; None e.g. for several epochs."""
     frontier: Frontier | None
     declared: str = ""
     """The headline's system, which was declared before the run; empty if none was."""

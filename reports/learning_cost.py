@@ -43,9 +43,9 @@ class LearningCost:
     usd_at: tuple[Decimal | None, ...]
     """Dollars per query with learning included, after each number of queries in `QUERIES`."""
     break_even: int | None
-    """Number of queries from which its total cost is not above the reference's; or None."""
+    """Queries from which its total cost is at most the reference's; None: see `versus`."""
     versus: str
-    """`break_even` in words: `1,234 queries`, `at once`, `never`, `unknown` or `no reference`."""
+    """`break_even` in words: count, `at once`, `never`, `unknown`, `reference`, `no reference`."""
 
 
 @dataclass(frozen=True, slots=True)

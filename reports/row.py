@@ -18,7 +18,7 @@ LABELS: Mapping[RunLabel, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A row of a table: a system on a suite. Values per query are means over graded pairs."""
+    """A system on a suite, as a table row. Per query: mean over graded (question, epoch) pairs."""
 
     suite: str
     suite_version: str
