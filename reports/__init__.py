@@ -1,6 +1,6 @@
 """Tables and plots, rebuilt from Inspect logs alone: no model, no network, no price service.
 
-Reading order: arrays (`stats`, `costs`), systems (`intervals`), groups (`blocks`), rows (`row`,
-`build`), all shown rows (`derived`), layout (`render`, `columns`, `markdown`, `terminal`, `plot`,
-`published`), `report`, and its files for papers (`paper`).
+Read the modules in this order: statistics on arrays (`stats`, `costs`), on systems (`intervals`);
+groups (`blocks`); rows (`row`, `comparison_rows`, `derived`); layout (`render`, `columns`,
+`markdown`, `terminal`, `plot`, `published`); `report`; files for papers (`paper`).
 """

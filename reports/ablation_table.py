@@ -36,17 +36,17 @@ class AblationRuns:
 
     @cached_property
     def system_runs(self) -> tuple[SystemRun, ...]:
-        """Return the evaluations in `logs`, read once."""
+        """The evaluations in `logs`, cached after the first read."""
         return tuple(run for path in self.logs for run in load_runs([path])[0])
 
 
 WORDS = ("leaked", "accuracy_unleaked")
-"""Columns: share of the evaluated plans that contain the answer, and accuracy without them."""
+"""Two columns: share of the plans that contain the answer; accuracy without these plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationRow:
-    """The results of one ablation on one suite, or on all suites. None is unknown."""
+    """The results of one ablation on one suite, or on all suites; None means unknown."""
 
     ablation: str
     suite: str
@@ -78,7 +78,7 @@ Attempts = Mapping[str, list[QuestionResult]]
 
 
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
-    """Return rows by ablation and suite, `all` first; UserError if grader versions differ."""
+    """Return a row per ablation and suite (first `all`); UserError if grader versions differ."""
     refuse_mixed_versions([run for variant in variants for run in variant.system_runs])
     attempts = {variant.name: _attempts_by_suite(variant) for variant in variants}
     rows = [row for variant in variants for row in _rows(variant, attempts[variant.name])]
@@ -102,7 +102,7 @@ def _compared(
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
-    """Return suite, or `ALL` -> attempts of all seeds, without those that chose a checkpoint."""
+    """Return suite or `ALL` -> attempts of all seeds, without questions that chose checkpoints."""
     by_suite: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
@@ -161,7 +161,7 @@ def _training(variant: AblationRuns) -> dict[str, Any]:
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the step of the best validation, the earliest if equal; ungraded counts as wrong."""
+    """Return the step with the best validation, the earliest if equal; ungraded counts as wrong."""
     validations = [(line["validation"], line["step"]) for line in lines if "validation" in line]
     judged = [
         (validation["correct"] * (1 - (validation.get("masked") or 0.0)), -step)

@@ -49,18 +49,18 @@ class AcrossRow:
     missing: tuple[str, ...]
     """Suites of the group on which this system has no row, no accuracy, or two rows."""
     accuracy: float | None
-    """Mean of the suites' accuracies; None if one is missing. The next two: its 95 % interval."""
+    """Mean of the suites' accuracies; None if any is missing. Next two fields: 95 % interval."""
     ci_low: float | None
     ci_high: float | None
     n_questions: int
     n_graded: int
     """Number of graded (question, epoch) pairs."""
     usd_total: Decimal | None
-    """Would-be dollars of all graded pairs, at list price."""
+    """Total dollars of all graded pairs at list price; None if a price is unknown."""
     usd_per_query: Decimal | None
-    """Mean of the suites' dollars per query, each of equal weight as in the accuracy."""
+    """Mean of the suites' dollars per query; each suite has equal weight, as in `accuracy`."""
     tokens_in: float | None
-    """Mean of the suites' input tokens per query; `tokens_out`: of their output tokens."""
+    """Mean of the suites' input tokens per query; `tokens_out` is the same for output tokens."""
     tokens_out: float | None
 
     @property
@@ -76,7 +76,7 @@ class AcrossRow:
 
 
 def across_rows(pairs: Sequence[Pair]) -> tuple[AcrossRow, ...]:
-    """Return the rows over all suites, best first; none for groups with only one suite."""
+    """Return a row per system over all suites, best first; groups of one suite are left out."""
     groups: dict[tuple[object, ...], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(block_of(pair[0])[1:], []).append(pair)
@@ -134,10 +134,10 @@ def _usd(system_run: SystemRun) -> Decimal | None:
 def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
     """Return the 95 % interval of the mean of independent suites, each (accuracy, low, high).
 
-    The usual formula for a mean's variance, but with the distances to the ends of Wilson intervals
-    for standard errors (MOVER: Zou and Donner 2008, Statistics in Medicine 27(10)): at an accuracy
-    of 1 the standard error would be 0, although the accuracy is not known exactly. The suites' own
-    intervals combine the epochs of a question, so this interval does, too.
+    This is the usual formula for the variance of a mean, with standard errors replaced by the
+    distances from each accuracy to the ends of its Wilson interval (MOVER: Zou and Donner 2008,
+    Statistics in Medicine 27(10)). At an accuracy of 1 the standard error would be 0, although the
+    accuracy is not known exactly. The suites' intervals already take epochs into account.
     """
     mean = fmean(accuracy for accuracy, _, _ in suites)
     below = sum((accuracy - low) ** 2 for accuracy, low, _ in suites) ** 0.5 / len(suites)
@@ -203,7 +203,7 @@ def group_title(row: AcrossRow) -> str:
 
 
 def across_data(row: AcrossRow, places: Mapping[int, int]) -> dict[str, object]:
-    """Return a row for table.json; `rows` are indices into that file's rows."""
+    """Return a row for table.json; `places`: id of a suite's row -> its index in that file."""
     values = {field.name: getattr(row, field.name) for field in fields(row)}
     shared = {name: getattr(row.first, name) for name in ("label", "pool", "price_book", "seed")}
     return {**shared, **values, "rows": [places[id(each)] for each in row.rows]}

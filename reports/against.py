@@ -68,7 +68,7 @@ class SystemDifference:
     system: str
     args: str
     difference: Difference
-    """`here` minus `against`; `n_better` questions are won, `n_worse` lost; p is Holm-adjusted."""
+    """`here` minus `against`; `n_better`: questions with a higher grade in `here`; Holm's p."""
     unpaired: int
     """Questions that were graded in one of the runs only."""
     cost: CostChange | None
@@ -127,7 +127,7 @@ def compare_runs(
 
 
 def _place(folder: Path) -> str:
-    """Return a directory's name for reports: an absolute path is cut to its last part."""
+    """Return a directory's name for reports: of an absolute path, only the last component."""
     return folder.name if folder.is_absolute() else folder.as_posix()
 
 
@@ -147,7 +147,7 @@ Matched = tuple[SystemRun, SystemRun]
 
 
 def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Matched]:
-    """Pair each system with the same system of the other run; of several, the most similar."""
+    """Pair each system with the same system in the other run (the most similar, if several)."""
     candidates, pairs = list(against), list[Matched]()
     for run in sorted(here, key=lambda run: (_named(run), _arguments(run))):
         if match := counterpart(run, candidates):
@@ -157,7 +157,7 @@ def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Ma
 
 
 def counterpart(system_run: SystemRun, runs: Sequence[SystemRun]) -> SystemRun | None:
-    """Return the same system's evaluation in `runs`, the most similar; None if there is none."""
+    """Return the most similar evaluation of the same system in `runs`; None if it has none."""
     same = [candidate for candidate in runs if _sat(candidate) == _sat(system_run)]
     return max(same, key=lambda candidate: _shared(system_run, candidate), default=None)
 
@@ -202,7 +202,7 @@ Costs = Mapping[str, Decimal]
 
 
 def _costs(system_run: SystemRun) -> Costs:
-    """Return each question's mean dollars over its graded epochs, if all of them have a price."""
+    """Return question -> mean dollars over its graded epochs, if all these epochs have a price."""
     by_question: dict[str, list[Decimal | None]] = {}
     for attempt in system_run.attempts:
         if attempt.graded:
@@ -281,7 +281,7 @@ def _changes(pairs: Sequence[Matched]) -> tuple[RunChange, ...]:
 SCHEMA = "podium-against-1"
 FILE = "against.json"
 NAMED = 20
-"""Maximum questions, or systems, that the terminal lists; the file has all."""
+"""Maximum number of questions, or of systems, that the terminal lists; the file has all."""
 FIGURES: Columns[SystemDifference] = (
     ("system", lambda row: row.name),
     ("won", lambda row: str(row.difference.n_better)),
@@ -348,7 +348,7 @@ def _relative(cost: CostChange | None) -> str:
 
 
 def _moved(runs: RunDifference) -> list[str]:
-    """Return sentences on the first `NAMED` questions whose verdict changed, one per system."""
+    """Return a sentence per system with its changed verdicts, up to `NAMED` questions in all."""
     sentences, room = list[str](), NAMED
     for system in runs.systems:
         moved = [f"{q.question} {'won' if q.here > q.against else 'lost'}" for q in system.changed]

@@ -1,4 +1,4 @@
-"""Groups rows of a report into blocks of comparable rows; options, references, sandboxes."""
+"""Groups a report's rows into blocks of comparable rows; also options, references, sandboxes."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from podium.reports.row import TableRow, block_of
 
 BEST_SINGLE, SINGLE = "best-single", "single:"
 Group = tuple[str, str, str, str, str, str, str, str]
-"""What comparable runs share: suite, split, label, prompt, pool digest, seed, prices, budget."""
+"""Key of comparable runs: suite, split, label, prompt, pool digest, seed, prices, budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ DEFAULTS = ReportOptions()
 def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
     """Return the reference, the run that the others are compared with; None if there is none.
 
-    The system named `vs`, graded or not; else `best-single` as chosen on the train split, else the
-    pool's first `single:` worker: all are fixed before the run, so no result decides the choice.
+    It is the system named `vs`, graded or not; else `best-single`, chosen on the train split; else
+    the pool's first `single:` worker. All are fixed before the run, so no result decides.
     Two runs of one system are ordered by arguments, then by age.
     """
     if vs is not None:
@@ -50,7 +50,7 @@ def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> Sys
 
 
 def _rank(system_run: SystemRun) -> int | None:
-    """Return a run's rank among the possible references; None if it cannot be the reference."""
+    """Return a run's rank among the possible references; None if it cannot be a reference."""
     facts = system_run.facts
     queue = [BEST_SINGLE, *(f"{SINGLE}{name}" for name in facts.workers)]
     allowed = facts.reference_allowed and not facts.uses_targets and facts.system in queue
@@ -62,7 +62,7 @@ def _age(system_run: SystemRun) -> tuple[str, str]:
 
 
 def group_of(system_run: SystemRun) -> Group:
-    """Return what comparable runs share: runs of different groups are never compared."""
+    """Return the key of a run's group: only runs with equal keys are compared."""
     facts = system_run.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
     questions = (facts.suite, facts.split, facts.label, facts.prompt)
@@ -72,7 +72,7 @@ def group_of(system_run: SystemRun) -> Group:
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return evaluation runs by group, cut to `options.epochs`, each with its uncut epoch count."""
+    """Return groups of evaluations: (run cut to `options.epochs`, its epochs before the cut)."""
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
@@ -161,7 +161,7 @@ def _first_epochs(system_run: SystemRun, epochs: int | None) -> SystemRun:
 
 
 def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
-    """Return a row of the first epochs without the dollars that are known only for all `epochs`."""
+    """Return a row of the first epochs, without dollars that are known only for all `epochs`."""
     if row.epochs == epochs:
         return row
     which = f"the first {_first(row.epochs)} of {epochs}"
@@ -182,14 +182,14 @@ def pinned_name(name: str, digest: str) -> str:
 
 
 def pool_name(row: TableRow, rows: Sequence[TableRow]) -> str:
-    """Return a row's pool, with its seed and digest only if `rows` have several of them."""
+    """Return a row's pool, with its seed or digest only if `rows` have several of these."""
     digests = {peer.pool_sha256 for peer in rows if peer.pool == row.pool}
     name = row.pool if len(digests) == 1 else pinned_name(row.pool, row.pool_sha256)
     return name if len({peer.seed for peer in rows}) == 1 else f"{name}, seed {row.seed}"
 
 
 def book_name(row: TableRow, rows: Sequence[TableRow]) -> str:
-    """Return a row's price book, with its digest only if `rows` have two of that name."""
+    """Return a row's price book, with its digest only if `rows` have two books of that name."""
     digests = {peer.price_book_sha256 for peer in rows if peer.price_book == row.price_book}
     pinned = pinned_name(row.price_book, row.price_book_sha256)
     return row.price_book if len(digests) == 1 else pinned
@@ -223,7 +223,7 @@ def reference_of_block(rows: Sequence[TableRow]) -> str:
 
 
 ORACLE = "oracle"
-"""Name prefix of systems that know the answers: the best of some plans, not of all plans."""
+"""Name prefix of systems that know the answers and pick the best of a fixed set of plans."""
 
 
 def beaten_oracles(oracles: Sequence[TableRow], rows: Sequence[TableRow]) -> list[str]:

@@ -24,7 +24,7 @@ from podium.reports.render import (
 from podium.reports.row import COLUMNS, TableRow
 
 LIST = ("list",)
-"""The value of `--columns` that asks for a list of all columns."""
+"""The value of `--columns` that prints a list of all columns."""
 Show = Callable[[TableRow], str]
 
 
@@ -182,7 +182,7 @@ FULL: Mapping[str, Show] = {
     "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }
-"""Key -> cell of table.md and the HTML page, if it is not just the value in its unit."""
+"""Key -> cell of table.md and the HTML page, for columns that `Column.cell` does not format."""
 NARROW: Mapping[str, Show] = {
     "paired_diff": lambda row: points(row.paired_diff),
     "invalid_plan_pct": lambda row: share(row.invalid_plan_pct),
@@ -191,4 +191,4 @@ NARROW: Mapping[str, Show] = {
     "calls": _counted("calls", 1),
     "critical_path_s": _counted("critical_path_s", 2),
 }
-"""Key -> cell of a terminal and of LaTeX, if it differs from `FULL`."""
+"""Key -> cell of a terminal and of LaTeX, for columns whose cell differs from `FULL`."""

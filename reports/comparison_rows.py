@@ -34,11 +34,11 @@ Pair = tuple[TableRow, SystemRun]  # a row and the system run that it is made fr
 
 OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
 OF_TOTALS = [name for name in COLUMNS if name in {field.name for field in fields(SystemTotals)}]
-"""Columns copied from the fields of the same name in `RunFacts` and `SystemTotals`."""
+"""`OF_FACTS`, `OF_TOTALS`: columns copied from equal fields of `RunFacts` and `SystemTotals`."""
 RULES = {BEST_SINGLE: "chosen on the train split"}
 FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
-"""Maximum characters of a system's arguments in a footnote; longer ones are only in the CSV."""
+"""Maximum characters of a system's arguments in a footnote; longer arguments: see the CSV."""
 
 
 def pair_rows(system_runs: Sequence[SystemRun], options: ReportOptions) -> list[list[Pair]]:
@@ -71,7 +71,7 @@ def _block(group: Sequence[tuple[SystemRun, int]], options: ReportOptions) -> li
 def with_difference(
     row: TableRow, delta: Difference | None, reference: tuple[str, str]
 ) -> TableRow:
-    """Return a row with the columns of its difference from a reference (name, rule), if any."""
+    """Return a row with columns on its difference from a reference (name, rule), if it has any."""
     if delta is None:
         return row
     return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(delta))
@@ -229,7 +229,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return dollars of own GPUs, from output tokens; None if tokens or GPU prices are unknown."""
+    """Return dollars of the user's GPUs by output tokens; None if tokens or prices are unknown."""
     dollars: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)
@@ -243,7 +243,7 @@ def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
 
 
 def _market(system_run: SystemRun) -> dict[str, WorkerFacts]:
-    """Return the called workers that are real models; no graders, and none in a rehearsal."""
+    """Return the called workers that are real models, without graders; empty in a rehearsal."""
     facts, roles = system_run.facts, {kind.role for kind in system_run.spend} - {GRADER}
     names = sorted(roles & facts.workers.keys()) if facts.label != "rehearsal" else ()
     return {name: facts.workers[name] for name in names}

@@ -15,7 +15,7 @@ from podium.reports.stats import Bounds, Floats
 
 @dataclass(frozen=True, slots=True)
 class CostOfPass:
-    """The cost of a right answer (Erol et al. 2025, arXiv 2504.13359)."""
+    """The cost of a right answer, in US dollars (Erol et al. 2025, arXiv 2504.13359)."""
 
     mean: float | None
     """Mean of E[cost] / P(right) over the questions that were ever answered right."""
@@ -24,7 +24,7 @@ class CostOfPass:
 
 
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
-    """Return mean(ours) / mean(theirs) and its BCa interval; `means`: both means by resample."""
+    """Return mean(ours) / mean(theirs) and its BCa interval; `means`: both, in each resample."""
     if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < stats.TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -46,7 +46,7 @@ def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
 
 
 def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the cost of pass if each question (row) went to its cheapest right system: a bound."""
+    """Return the lowest cost of pass: each question (row) goes to its cheapest right system."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -60,7 +60,7 @@ Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return for each system (last axis) whether no other dominates it in cost and score."""
+    """Return, per system (last axis), whether no other system dominates it in cost and score."""
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
     cost: Floats = np.where(unknown, math.inf, costs)
     score: Floats = np.where(unknown, -math.inf, scores)
@@ -79,7 +79,7 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
-    """Return the concave hull's corners by rising cost; random mixing of two systems joins them."""
+    """Return the concave hull's corners by rising cost; a random mix of two is between them."""
     on = non_dominated(costs, scores)
     points = sorted(set(zip(costs[on].tolist(), scores[on].tolist(), strict=True)))
     corners: list[Point] = []
@@ -98,9 +98,9 @@ def _bends_right(start: Point, middle: Point, end: Point) -> bool:
 def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
     """Return 1 / (high - low) times the area below the hull between the costs `low` and `high`.
 
-    Average Improvement in Quality (RouterBench, arXiv 2403.12031, section 3.2), from the formula:
-    the published code divides by `high` alone. Beyond the dearest corner the hull stays level;
-    below the cheapest it counts 0. None if there is no system, or if `high` is not above `low`.
+    Average Improvement in Quality (RouterBench, arXiv 2403.12031, section 3.2), by the formula; the
+    published code divides by `high` alone. Above the cost of the dearest corner the hull is flat;
+    below the cheapest corner it is 0. None if no system is known, or `high` is not above `low`.
     """
     corners = hull(costs, scores)
     if not corners or not high > low:
@@ -118,19 +118,19 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class BlockArrays:
-    """Each question's mean score, dollars and tokens by system, arrays (questions, systems)."""
+    """Arrays (questions, systems) of each question's mean score, dollars and tokens."""
 
     scores: Floats
     usd: Floats  # like `tokens`, all NaN for a system with any unknown value
     tokens: Floats
     plain: NDArray[np.bool_]
-    """(systems,): False for systems that use targets or were chosen in hindsight."""
+    """Mask (systems,): False for systems that see the right answers or were chosen in hindsight."""
     questions: tuple[str, ...] = ()
     topics: tuple[Hashable, ...] = ()
 
 
 def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
-    """Return each question's means over its epochs, for system runs of one suite."""
+    """Return each question's means over its epochs, for several system runs on one suite."""
     graded = [[attempt for attempt in run.attempts if attempt.graded] for run in group]
     topics = {attempt.question: attempt.topic for attempts in graded for attempt in attempts}
     places = {question: index for index, question in enumerate(sorted(topics))}
@@ -181,7 +181,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
 
 
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return two masks: systems with accuracy and dollars; questions graded for all of these."""
+    """Return two masks: `plain` systems with known dollars; questions graded for all of them."""
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
     return systems, np.asarray(~gaps, dtype=np.bool_)
@@ -218,7 +218,10 @@ def _own(block: BlockArrays, column: int, resampled: Floats) -> dict[str, Any]:
 
 
 def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> dict[str, Any]:
-    """Return columns against the reference; `resampled`: means of difference and both costs."""
+    """Return a row's columns on its difference and cost ratio to the reference.
+
+    `pair`: indices of row and reference; `resampled`: means of difference and of both costs.
+    """
     column, reference = pair
     deltas = block.scores[:, column] - block.scores[:, reference]
     there = ~np.isnan(deltas)
@@ -236,8 +239,8 @@ def regrets(block: BlockArrays) -> list[dict[str, Any]]:
 
     Accuracy: the oracle's less the system's, over the questions that all systems were graded on.
     Dollars: the system's less those of the cheapest system that is as good on the question, over
-    the questions that it got at least partly right. Systems that use targets or were chosen in
-    hindsight are left out; if fewer than two remain, there is no regret.
+    the questions that it got at least partly right. Systems that see the right answers or were
+    chosen in hindsight get no regret; if fewer than two systems remain, none does.
     """
     graded = block.plain & ~np.isnan(block.scores).all(axis=0)
     places = np.flatnonzero(graded)

@@ -77,7 +77,7 @@ def budget_charts(rows: Sequence[TableRow]) -> list[Chart]:
 
 
 def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]) -> Series:
-    """Return points of rows with an accuracy and an x; `single:W@VARIANT` joins `single:W`."""
+    """Return system -> points (x, accuracy, interval); `single:W@VARIANT` counts as `single:W`."""
     series: dict[str, list[tuple[float, float, float, float]]] = {}
     for row in rows:
         if (x := x_of(row)) is not None and (y := row.accuracy) is not None:
@@ -107,7 +107,7 @@ def write_curve(rows: Sequence[TableRow], path: Path) -> None:
 
 
 def best_at_each_price(rows: Sequence[TableRow]) -> str:
-    """Return, block by block, the systems whose accuracy no cheaper system reaches."""
+    """Return a text on each block: the systems whose accuracy no cheaper system reaches."""
     lines: list[str] = []
     for block in blocks.blocks_of(rows):
         panel = plot.panel_of(block)

@@ -59,7 +59,7 @@ def derived_rows(block: Sequence[Pair], options: ReportOptions) -> list[TableRow
 
 
 def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | None) -> TableRow:
-    """Compare a derived row with the reference; Holm counts it as one more test of the block."""
+    """Return a derived row compared with the reference; Holm's p counts it as a further test."""
     reference = next((pair for pair in block if pair[0].verdict == "reference"), None)
     if reference is None:
         return row
@@ -75,7 +75,7 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | 
 
 
 def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
-    """Return row and grades of a worker's majority of k tries, at k times the cost of one."""
+    """Return row and grades of a worker's majority vote over k tries, at the cost of k tries."""
     majority = intervals.majority(system_run, k)
     if majority is None:
         return None
@@ -99,7 +99,10 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
 
 
 def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
-    """Return the oracle router's row and grades, on questions that all workers were graded on."""
+    """Return row and grades of a router that knows each question's best worker.
+
+    Only questions graded for all workers count; None without such a question or a second worker.
+    """
     if len(singles) < 2:
         return None
     block = block_arrays([system_run for _, system_run in singles])
@@ -202,12 +205,12 @@ class BlockSummary:
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """Cochran's Q on questions that all were graded on; no systems with hindsight or targets."""
+    """Cochran's Q of systems without hindsight or answers; None e.g. for several epochs."""
     frontier: Frontier | None
     declared: str = ""
     """The headline's system, which was declared before the run; empty if none was."""
     shares_draws: bool = False
-    """Whether systems of the block may have reused the same reply of a worker."""
+    """Whether systems of the block may have shared replies of workers."""
 
     @property
     def headline(self) -> str:
@@ -216,12 +219,12 @@ class BlockSummary:
 
     @property
     def said(self) -> str:
-        """The first note on a table: which differences it can detect, and shared replies."""
+        """The first note on a table: the differences that it can detect, and shared replies."""
         return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
 
     @property
     def cautions(self) -> list[str]:
-        """Warnings on all rows: questions that models may have seen in training, saturation."""
+        """Warnings on all rows, e.g. that models may have seen the questions in training."""
         cutoffs: dict[str, str] = {}
         for row in self.rows:
             # A cutoff's source may contain `; `: each entry begins with the name of a called role.
@@ -283,7 +286,7 @@ def block_summary(block: Sequence[Pair]) -> BlockSummary:
 
 
 def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | None:
-    """Return the frontier of priced systems without hindsight or targets; None if under two."""
+    """Return the frontier of priced systems without hindsight or answers; None if under two."""
     there, both = costs.placeable(block)
     if there.sum() < 2 or not both.any():
         return None
@@ -321,7 +324,7 @@ class Comparison:
     """Learning costs of systems, block by block; in each, the reference comes first."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
-        """Return (grouping, scores) of some rows for each grouping they have, e.g. `subject`."""
+        """Return the rows' scores by grouping, e.g. `subject`: a list of (grouping, scores)."""
         chosen = [score for score in self.parts if any(score.row is row for row in rows)]
         names = (*GROUPINGS, SUBJECT, PASS_AT)
         blocks = [(name, [score for score in chosen if score.grouping == name]) for name in names]
@@ -368,7 +371,7 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
 
 
 def _group(attempt: QuestionResult, grouping: str) -> str:
-    """Return a graded question's group; empty if none, or if its subject repeats another group."""
+    """Return a question's group in a grouping; empty without a group, or for a repeated subject."""
     if not attempt.graded:
         return ""
     if grouping != SUBJECT:

@@ -1,4 +1,4 @@
-"""Exports runs as records of the archive Every Eval Ever 0.3, a file per system and suite."""
+"""Exports runs as records for the archive Every Eval Ever 0.3, by system and suite."""
 
 import hashlib
 import json
@@ -96,7 +96,7 @@ def _uuid(record: Mapping[str, Any]) -> UUID:
 
 
 def _model(row: TableRow, system_run: SystemRun) -> dict[str, Any]:
-    """Return the record's `model_info`: a single worker's model, otherwise the podium system."""
+    """Return the record's `model_info`: the model of a single worker, else the podium system."""
     facts = system_run.facts
     worker = facts.workers.get(row.system.removeprefix(SINGLE))
     identity: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{safe_name(row.system)}"}

@@ -1,4 +1,4 @@
-"""Reads the runs for all exports, which must be finished and graded."""
+"""Reads runs for exports; each run must be finished and graded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ Finished = tuple[TableRow, SystemRun, RowTexts]
 
 
 def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
-    """Return the runs below directories, with a report per directory; UserError if unfinished."""
+    """Return all runs below directories; UserError if a run is unfinished or not graded."""
     runs: list[Finished] = []
     for folder in dict.fromkeys(path.resolve() for path in dirs):
         report = report_of([folder])

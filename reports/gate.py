@@ -1,4 +1,4 @@
-"""A gate: rules for a run in a TOML file; each holds, fails, or cannot be shown to hold."""
+"""A gate: a TOML file with rules for a run; each rule holds, fails, or cannot be shown."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,7 +95,7 @@ class RuleResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The result of a gate; `stated`: whether it was written before the run."""
+    """The result of a gate; `stated`: a text on whether it was written before the run."""
 
     name: str
     stated: str
@@ -140,7 +140,7 @@ Check = tuple[GateRule, TableRow, SystemRun, SystemRun | None]
 
 
 def gate_checks(gate: Gate, report: Report, baseline: Sequence[SystemRun] | None) -> list[Check]:
-    """Return each rule with its rows; UserError for unknown names. `baseline`: `--against`."""
+    """Return checks of rules on their rows; UserError for unknown names. `baseline`: older run."""
     suites, checks = sorted({row.suite for row in report.rows}), list[Check]()
     for rule in gate.rule:
         if rule.suite is not None and rule.suite not in suites:
@@ -174,7 +174,7 @@ def _checks(rule: GateRule, block: Sequence[Pair], base: Sequence[SystemRun]) ->
 def gate_result(
     name: str, stated: str, checks: Sequence[Check], audits: Mapping[Path, Audit]
 ) -> GateResult:
-    """Return the result of a gate; `audits`: directory -> its audit, if the gate requires one."""
+    """Return the result of a gate; `audits`: directory -> audit, empty if none is required."""
     results = [
         RuleResult(check[1].suite, check[0].sentence(check[1].suite), *_judged(check))
         for check in checks
@@ -190,7 +190,7 @@ def gate_result(
 
 
 def when_stated(digest: str, report: Report) -> str:
-    """Return a text on whether the gate precedes the run: if so, all logs have its digest."""
+    """Return a text: was the gate written before the run? If so, all logs have its digest."""
     digests = {run.facts.gate_sha256 for run in report.system_runs if run.facts.purpose == "eval"}
     logs = "some logs lack" if digest in digests else "no log has"
     text = f"written after the run: {logs} its digest"
@@ -245,7 +245,7 @@ def _of_column(rule: GateRule, row: TableRow, questions: int) -> tuple[Outcome, 
 
 
 def _with_power(outcome: Outcome, questions: int, needed: int | None, *, holds: bool) -> str:
-    """Return how many questions were asked and, if they are too few, how many would suffice."""
+    """Return a text: how many questions were asked and, if too few, how many would suffice."""
     text = f", {pluralise(questions, 'question')}"
     if outcome != "cannot be shown":
         return text

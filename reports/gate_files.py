@@ -34,7 +34,7 @@ def gate_text(result: GateResult) -> str:
 
 
 def junit_xml(result: GateResult, inconclusive: str) -> str:
-    """Return a test case per rule; `inconclusive`: undecided ones `fail` or `pass` (skipped)."""
+    """Return a test case per rule; `inconclusive`: undecided rules `fail`, or `pass` (skipped)."""
     root = ElementTree.Element("testsuites", name="podium gate")
     suite = ElementTree.SubElement(root, "testsuite", name=f"{result.headline}; {result.stated}")
     for place, sentence, outcome, reason in result.results:
@@ -47,7 +47,7 @@ def junit_xml(result: GateResult, inconclusive: str) -> str:
 
 
 def comment(result: GateResult, report: Report, page: str | None) -> str:
-    """Return Markdown: outcome, headline of each table, rules that do not hold, link to `page`."""
+    """Return Markdown: outcome, each table's headline, rules that do not hold, link to `page`."""
     lines = [MARK, f"**{result.headline}**; {result.stated}.", ""]
     lines += [f"- {block.headline}." for block in report.shown.fields if block.headline]
     rules = (rule for rule in result.results if rule.outcome != "holds")

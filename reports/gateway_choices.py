@@ -1,4 +1,4 @@
-"""Models that gateways chose: which answered, at which price, and how often they were right.
+"""The models that gateways chose: how often, at which price, and how often they were right.
 
 A gateway is a worker that picks a model for each question: its pool entry is `not_auditable`, or
 its replies name several models. Only `single:` systems are read: one call answers a question.
@@ -61,7 +61,7 @@ class ChoiceTable:
 
 
 def gateway_choices(blocks: Sequence[Sequence[Pair]], dirs: Sequence[Path]) -> list[ChoiceTable]:
-    """Return two tables per gateway: its models, other workers; UserError without a gateway."""
+    """Return two tables per gateway: models chosen, other workers; UserError without a gateway."""
     files = [run for folder in dirs for run in system_runs_below(folder)]
     tables = [table for block in blocks for table in _of_block(block, files)]
     if not tables:
@@ -133,7 +133,7 @@ def _chosen(run: SystemRun, calls: Sequence[Call]) -> ChoiceTable:
 def _rivals(
     run: SystemRun, best: Sequence[SystemRun], singles: Sequence[Pair], notes: tuple[str, ...]
 ) -> ChoiceTable:
-    """Compare a gateway with workers asked alone: best-single, the best one, the oracle router."""
+    """Compare a gateway with `best-single`, the worker best in hindsight, and the oracle router."""
     ours, lines = grades_of(run.attempts), list[Sequence[str]]([RIVALS])
     opponents: list[tuple[str, Values]] = [
         (f"{BEST_SINGLE} ({peer.facts.args['worker']})", grades_of(peer.attempts)) for peer in best

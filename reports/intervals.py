@@ -23,14 +23,14 @@ Values = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Paired difference of a system from its reference; its fields are named like columns."""
+    """Paired difference of a system from its reference; fields have the names of columns."""
 
     paired_diff: float
     paired_low: float | None
     """None if there are too few questions, or all differences are equal: no variance is known."""
     paired_high: float | None
     min_detectable: float | None
-    """Smallest difference shown with 80 % power (Miller 2024) in this family of tests, up to 1."""
+    """Smallest difference that these tests detect with 80 % power (Miller 2024), at most 1."""
     verdict: Verdict
     n_paired: int
     p_value: float
@@ -42,7 +42,7 @@ class Difference:
     n_worse: int
     correlation: float | None
     equivalence_margin: float | None = None
-    """None, like the following fields, if equivalence was not tested."""
+    """Margin, a fraction; None, like the following fields, if equivalence was not tested."""
     equivalence_low: float | None = None
     equivalence_high: float | None = None
     p_equivalence: float | None = None
@@ -138,7 +138,7 @@ def _equivalence(deltas: Floats, margin: float, *, single: bool) -> dict[str, An
 
 
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
-    """Return comparisons with one reference, with the verdicts that Holm's p-values support."""
+    """Return comparisons with a reference, with Holm's p-values and the verdicts these support."""
     deltas = [delta for delta in family if delta]
     ps = iter(stats.holm([delta.p_value for delta in deltas]))
     p_values = [delta.p_equivalence for delta in deltas if delta.p_equivalence is not None]
@@ -180,7 +180,7 @@ FEWEST = 3  # minimum tries in a majority vote: two tries that differ have no ma
 
 
 def pass_at_ks(values: Values) -> dict[int, Values]:
-    """Return k -> question -> pass@k; empty for fewer than 5 tries or grades besides 0 and 1."""
+    """Return k -> question -> pass@k; empty for under 5 tries, or for grades other than 0 and 1."""
     if not values or not {grade for grades in values.values() for grade in grades} <= {0.0, 1.0}:
         return {}
     largest = max(map(len, values.values()))
@@ -200,8 +200,8 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
 def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str, Any]:
     """Return a row's avg@k, pass@k and pass^k with intervals by question; default k: all epochs.
 
-    They cover the questions with k graded tries. There are none for a single epoch, nor for grades
-    other than 0 and 1: those do not show which tries pass.
+    They cover the questions with at least k graded tries. Empty for a single epoch, and for grades
+    other than 0 and 1, which do not show whether a try passes.
     """
     k = epochs if k is None else k
     full = {question: grades for question, grades in values.items() if len(grades) >= k}
@@ -217,7 +217,10 @@ def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str
 
 
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
-    """Return k (default: all epochs) and question -> expected grade of a majority of k tries."""
+    """Return k (default: all epochs) and question -> expected grade of a majority vote of k tries.
+
+    None if k is below `FEWEST` or above the epochs, or if no answer can be voted on.
+    """
     k = system_run.epochs if k is None else k
     if not FEWEST <= k <= system_run.epochs:
         return None

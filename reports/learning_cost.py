@@ -2,8 +2,8 @@
 
 For systems that learnt or were chosen: a best single worker and systems that use it, learned
 routers, tuned thresholds, trained conductors. Dollars are computed for all attempts at the row's
-price book, paid or not. Those of train questions are in the run's logs, below `selection/` and
-`tuning/`; those of released conductors in trainings.csv, made from the logs of their training.
+price book, paid or not. Dollars on train questions come from the run's logs below `selection/` and
+`tuning/`; dollars of released conductors from trainings.csv, made from their training logs.
 """
 
 import csv
@@ -39,13 +39,13 @@ class LearningCost:
     usd: Decimal | None
     """Dollars of learning; 0 for a reference that was not chosen, None if unknown."""
     what: str
-    """The source of its learning, or why its dollars are unknown."""
+    """What the system learnt from, or why the dollars are unknown."""
     usd_at: tuple[Decimal | None, ...]
-    """Dollars a query with learning included, for each number of `QUERIES`."""
+    """Dollars per query with learning included, after each number of queries in `QUERIES`."""
     break_even: int | None
-    """Number of queries from which its total, learning included, is below the reference's."""
+    """Queries from which its total cost is at most the reference's; None: see `versus`."""
     versus: str
-    """`break_even` in words: `reference`, `at once`, `never`, `unknown` or e.g. `1,234 queries`."""
+    """`break_even` in words: count, `at once`, `never`, `unknown`, `reference`, `no reference`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _break_even(
 
 
 def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt | None:
-    """Return the cost of a system's learning; None if it did not learn."""
+    """Return the cost of a system's learning; None if it did not learn and was not chosen."""
     facts = system_run.facts
     if facts.uses_targets or not facts.reference_allowed or facts.system.startswith(SINGLE):
         return None

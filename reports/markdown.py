@@ -1,4 +1,4 @@
-"""table.md: one table per suite, footnotes with each row's limitations, the workers, all spend."""
+"""table.md: a table per suite, footnotes on each row's limitations, workers, and all costs."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -214,7 +214,7 @@ def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
 
 
 def _published(suites: Sequence[str]) -> dict[str, str]:
-    """Return suite -> section with its published figures, if any; `""` -> means over suites."""
+    """Return suite -> section of its published results, if any; `""` -> means over suites."""
     by_suite = {
         suite: (f"### {suite}: {published.TITLE.lower()}", published.TEXT, figures)
         for suite in suites

@@ -46,7 +46,7 @@ END = "\\endgroup\n"
 
 
 def export_paper(dirs: Sequence[Path], out: Path, options: ReportOptions) -> tuple[Path, ...]:
-    """Write only the files for a paper, into a folder that does not exist yet."""
+    """Write only the files for a paper, into a new folder; UserError for unfinished runs."""
     render.refuse_existing(out)
     report = report_of(dirs, options)
     for pair in chain.from_iterable(report.shown.pairs):
@@ -198,7 +198,7 @@ def references(report: Report) -> str:
 
 
 def _clauses(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield (system or suite, text of a source) for each source that it cites."""
+    """Yield (system or suite, text of a source) for each source that the system or suite cites."""
     sources = [(row.system, row.source) for row in report.rows]
     sources += [(run.facts.suite, run.facts.paper) for run in report.system_runs]
     for suite in _suites(report):

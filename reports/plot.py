@@ -1,4 +1,4 @@
-"""plot.png: accuracy against would-be dollars per query."""
+"""plot.png: accuracy against dollars per query at list price."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def draw(rows: Sequence[TableRow], path: Path) -> None:
 
 
 def figure_of(rows: Sequence[TableRow]) -> Figure:
-    """Return the plot, a panel per block; a text below it describes named and grey systems."""
+    """Return the plot, a panel per block; text below it states which systems are named or grey."""
     panels = [panel_of(block) for block in blocks_of(rows)]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
@@ -103,7 +103,7 @@ def figure_of(rows: Sequence[TableRow]) -> Figure:
 
 
 def panel_of(block: Sequence[TableRow]) -> Panel:
-    """Return a block's panel; named are the reference, the frontier, then the most accurate."""
+    """Return a block's panel; it names the reference, the frontier, then the most accurate rows."""
     in_usd = any(row.usd_per_query is not None for row in block)
     costs = {id(row): row.usd_per_query if in_usd else row.tokens_out for row in block}
     places = {
@@ -121,7 +121,7 @@ def panel_of(block: Sequence[TableRow]) -> Panel:
 
 
 def _frontier(drawn: Sequence[TableRow], places: Mapping[int, float]) -> list[TableRow]:
-    """Return the rows on the frontier by rising cost; no systems that use targets or hindsight."""
+    """Return the frontier by rising cost, without systems that see answers or use hindsight."""
     plain = [row for row in drawn if row.reference_allowed and not row.uses_targets]
     costs = np.array([places[id(row)] for row in plain])
     on = non_dominated(costs, np.array([row.accuracy or 0.0 for row in plain])).tolist()
@@ -133,7 +133,7 @@ def _panel(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> No
     grey = [panel.point(row) for row in panel.drawn if not any(row is peer for peer in panel.named)]
     if grey:
         axes.scatter(*zip(*grey, strict=True), s=22, color=GREY, alpha=0.7, linewidths=0)
-    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: nothing lies between two
+    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: no system lies between
         x, y = zip(*map(panel.point, panel.frontier), strict=True)
         axes.step(x, y, where="post", color="grey", linewidth=0.8, alpha=0.6)
     for row in panel.named:
@@ -184,7 +184,7 @@ def drawable(text: str) -> str:
 
 
 def _point(axes: Axes, panel: Panel, row: TableRow, look: tuple[str, str]) -> None:
-    """Draw one named system; single workers are hollow, so that points on them still show."""
+    """Draw a named system; markers of single workers are hollow, so points inside them show."""
     single = row.system.startswith(SINGLE)
     (x, y), (_, low, high) = panel.point(row), panel.span(row)
     axes.errorbar(
@@ -202,7 +202,7 @@ def _point(axes: Axes, panel: Panel, row: TableRow, look: tuple[str, str]) -> No
 
 AROUND = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
 REACHES = (8, 16, 26, 40, 60, 85, 120)
-"""Distances of a name from its point, in points (1/72 inch); the nearest free one is used."""
+"""Distances between name and marker to try, in points (1/72 inch); the nearest free is used."""
 MARK = 5  # half the width of a marker, in points
 
 
@@ -233,7 +233,7 @@ def _names(axes: Axes, panel: Panel) -> None:
 
 
 def _spots(point: Sequence[float], size: Bbox, scale: float) -> Iterator[Bbox]:
-    """Yield boxes of this size around a point, the nearest first, in which its name may stand."""
+    """Yield boxes of this size around a point, nearest first, in which its name could be drawn."""
     for reach, (right, up) in product(REACHES, AROUND):
         x = point[0] + scale * reach * right - size.width * (1 - right) / 2
         y = point[1] + scale * reach * up - size.height * (1 - up) / 2

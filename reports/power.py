@@ -26,7 +26,7 @@ Source = tuple[str, stats.Variance, int | None]
 def assumed_variance(
     effect: float, *, discordant: Share, accuracy: Share, correlation: Share, within: Share
 ) -> Source:
-    """Return the variance of differences that the options imply; UserError if they conflict."""
+    """Return the variance of score differences that the options imply; UserError on conflicts."""
     if discordant is not None and accuracy is not None:
         raise UserError("--discordant and --accuracy both set the variance. Give only one of them.")
     if accuracy is None and correlation is not None:
@@ -57,7 +57,7 @@ def assumed_variance(
 
 
 def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[Source]:
-    """Return the variance of each system's differences from the reference; UserError if none."""
+    """Return the variance of each system's difference from the reference; UserError without any."""
     groups = comparable_groups(load_runs(dirs)[0], ReportOptions(vs=vs))
     sources = [source for group in groups for source in _measured([run for run, _ in group], vs)]
     if not sources:
@@ -98,7 +98,7 @@ def _grades(system_run: SystemRun) -> dict[str, list[float]]:
 def power_text(
     source: Source, effect: float, epochs: Sequence[int], questions: Sequence[int] | None
 ) -> str:
-    """Return the detectable differences per number of questions (None: usual ones) and epochs."""
+    """Return a text: detectable differences per number of questions (None: usual) and epochs."""
     text, once, measured = source
     if not once.between + once.within:
         equal = "the two have equal grades on every question"
@@ -137,10 +137,10 @@ SATURATED = 0.95
 
 
 def saturation(accuracies: Sequence[float], questions: int) -> str:
-    """Return the difference that can still be detected if an accuracy is above 95 %; else empty.
+    """Return a warning if an accuracy is above 95 %, with the difference still detectable; else "".
 
-    `accuracies`: those of systems that use no targets. Like `podium power --accuracy`, this assumes
-    that grades of two systems are correlated by 0.5 and that each question is asked once.
+    `accuracies`: of systems that do not see right answers. As in `podium power --accuracy`, grades
+    of two systems are assumed to have correlation 0.5, and each question to be asked once.
     """
     best = max(accuracies, default=0.0)
     if best <= SATURATED:

@@ -55,7 +55,7 @@ KNEW = "What {} knew of its workers (profile {}): right % by kind of train quest
 
 
 def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str]]]]:
-    """Yield a title and a table, header row first, for each profile with which a system planned.
+    """Yield a title and a table, header row first, for each profile that a system planned with.
 
     Profiles that are missing, or that changed since the run began, are skipped.
     """

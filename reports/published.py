@@ -30,7 +30,7 @@ class Figure:
     source: str
     table: str
     setting: str
-    """`constrained` or `unconstrained` (both of the Conductor paper), else `as published`."""
+    """`constrained` or `unconstrained` (settings of the Conductor paper), else `as published`."""
     system: str
     suite: str  # our suite's name, or `average`: the table's mean over suites
     metric: str
@@ -100,6 +100,6 @@ LEFT_OUT = ("SE", "setting", "calls", "tokens out")
 
 
 def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return a table's columns, header cell first, without those that are unknown in every row."""
+    """Return a table's columns, header cell first, without columns unknown in all rows."""
     columns = zip(*table, strict=True)
     return [column for column in columns if {*column[1:]} != {UNKNOWN} or not column[1:]]

@@ -26,22 +26,22 @@ Columns = Sequence[tuple[str, Callable[[Record], str]]]
 
 
 def percent(value: float | None) -> str:
-    """Return a share of 1 in percent, e.g. `46.7`, or a dash if it is unknown."""
+    """Return a fraction as percent without sign, e.g. `46.7`, or a dash if it is unknown."""
     return UNKNOWN if value is None else f"{100 * value:.1f}"
 
 
 def share(percent: float | None) -> str:
-    """Return a number of percent with its sign, e.g. `12.5 %`, or a dash if it is unknown."""
+    """Return a percentage with the percent sign, e.g. `12.5 %`, or a dash if it is unknown."""
     return UNKNOWN if percent is None else f"{percent:.1f} %"
 
 
 def points(value: float | None) -> str:
-    """Return a difference of shares in signed percentage points, e.g. `+3.3`."""
+    """Return a difference of fractions in signed percentage points, e.g. `+3.3`."""
     return UNKNOWN if value is None else f"{100 * value:+.1f}"
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Return an interval in percent, e.g. `[30.2,63.9]`, or a dash if it is unknown."""
+    """Return an interval of fractions in percent, e.g. `[30.2,63.9]`, or a dash if unknown."""
     if low is None or high is None:
         return UNKNOWN
     show = points if signed else percent
@@ -116,14 +116,14 @@ SHORTEST = 8
 
 
 def width() -> int:
-    """Return the width of tables: COLUMNS, else the terminal's width, at least 80."""
+    """Return the width of tables: variable COLUMNS, else the terminal's width, at least 80."""
     return terminal_width() or WIDTH
 
 
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table's lines, with columns dropped in `order` to fit the width, and their heads."""
+    """Return a table's lines and the headers of columns dropped (in `order`) to fit the width."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:
@@ -151,13 +151,13 @@ def wrapped(text: str) -> list[str]:
 
 
 def footnoted(name: str, texts: Iterable[str], notes: list[str]) -> str:
-    """Return a name with the numbers of its footnotes; new ones are added to `notes`."""
+    """Return a name with the numbers of its footnotes; new footnotes are added to `notes`."""
     marks = ", ".join(map(str, note_numbers(texts, notes)))
     return f"{name} ({marks})" if marks else name
 
 
 def note_numbers(texts: Iterable[str], notes: list[str]) -> list[int]:
-    """Return the numbers of some footnotes, from 1; new ones are added to `notes`."""
+    """Return the numbers of some footnotes, from 1; new footnotes are added to `notes`."""
     marks: list[int] = []
     for note in filter(None, texts):
         if note not in notes:
@@ -224,7 +224,7 @@ Content = str | Callable[[Path], object]
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write all files with suffix `.new`, then rename them; UserError names one that fails."""
+    """Write all files with suffix `.new`, then rename them; UserError if a write fails."""
     path = out
     scratch: list[Path] = []
     try:
@@ -250,7 +250,7 @@ def _write(path: Path, content: Content) -> None:
 
 
 def as_written(name: str, text: str) -> bytes:
-    """Return the bytes of a text file; Markdown after its first line, podium's mark, is escaped."""
+    """Return a text file's bytes; in Markdown, all after the first line (the mark) is escaped."""
     if name.endswith(".md"):
         mark, end, body = text.partition("\n")
         text = mark + end + escape_markdown(body)
@@ -265,7 +265,7 @@ def _has(content: bytes, mark: bytes) -> bool:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise UserError for an `out` that exists already, or that cannot be made."""
+    """Raise UserError if `out` exists already or cannot be created."""
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     refuse_unwritable(out, "--out")

@@ -43,7 +43,7 @@ MARKS = {
     "plot.png": SOFTWARE,
 }
 """File name -> the text by which podium recognises its own files."""
-PLACES = Decimal("0.00000001")  # of a dollar per query: a cheap call costs about 1e-6
+PLACES = Decimal("0.00000001")  # rounding of dollars per query: a cheap call costs about 1e-6
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
 SMALL = 0.01  # floats below this keep six significant digits
 
@@ -57,7 +57,7 @@ class Report:
     skipped: tuple[str, ...]
     """One sentence for each skipped log."""
     spend: tuple[str, ...]
-    """One sentence for each cost outside the rows, e.g. of choosing the best single worker."""
+    """One sentence for each cost that no row has, e.g. of choosing the best single worker."""
     wanted: ReportOptions
     contents: Mapping[str, render.Content]
     """The content of each file, written or not."""
@@ -79,7 +79,7 @@ class Report:
 
     @property
     def columns(self) -> render.Columns[TableRow]:
-        """The requested columns; empty if each table has its default ones."""
+        """The requested columns; empty if each table has its default columns."""
         return named_columns(self.wanted.columns)
 
     @property
@@ -233,7 +233,7 @@ class RunFrames:
 
 
 def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
-    """Raise UserError for a run that has unasked questions or no graded one."""
+    """Raise UserError for a run with unasked questions or without a graded answer."""
     if remaining := system_run.asked - len(system_run.attempts):
         raise UserError(
             f"{row.system} has not been asked {remaining} of {system_run.asked} questions of "

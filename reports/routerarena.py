@@ -36,7 +36,7 @@ class Submission:
     charged: Decimal
     """Dollars that RouterArena's evaluator will compute as its cost."""
     understated: int
-    """Number of rows whose cost that evaluator underestimates, as it has no price tiers."""
+    """Number of rows whose cost the evaluator underestimates, because it has no price tiers."""
 
     def __str__(self) -> str:
         """Return a summary of the written files."""
@@ -50,7 +50,7 @@ def write_routerarena(
 ) -> tuple[Submission, ...]:
     """Write each system run below `dirs` as a RouterArena router, into the new folder `out`.
 
-    `theirs` maps our model names to RouterArena's, unless those are ours without the provider.
+    `theirs`: our model name -> RouterArena's, if that is not our name without the provider.
     UserError, before anything is written, for runs of several suites or of private questions, for
     questions asked more than once or not yet, and for calls without a price or token counts.
     """
@@ -144,7 +144,7 @@ def _array(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _calls(detail: QueryDetail) -> list[Call]:
-    """Return the calls for an answer, of retries only the last; UserError without token counts."""
+    """Return an answer's calls, each with its last attempt; UserError without token counts."""
     stepped = [row for step in (*detail.conductor, *detail.steps) for row in step.rows]
     calls = last_attempts(stepped)
     if not calls or any(call.input_total is None or call.output is None for call in calls):
@@ -156,7 +156,7 @@ def _calls(detail: QueryDetail) -> list[Call]:
 
 
 def _named(call: Call, theirs: Mapping[str, str]) -> str:
-    """Return RouterArena's name of a model: from `theirs`, else ours without the provider."""
+    """Return RouterArena's name of a call's model: from `theirs`, else ours without provider."""
     bare = _bare(call.model)
     return theirs.get(call.model) or theirs.get(bare) or bare
 
@@ -185,7 +185,7 @@ def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
 def _charged(
     detail: QueryDetail, calls: Sequence[Call], rates: Mapping[str, Price]
 ) -> tuple[str, Decimal]:
-    """Return the model to name and the row's cost at its price: if possible, no less than paid."""
+    """Return the model to name and the row's cost at its price, not below list cost if possible."""
     n_in, n_out = _tokens(calls)
     there = {name: (n_in * rate.input + n_out * rate.output) / MTOK for name, rate in rates.items()}
     cost = detail.row.usd_list or Decimal(0)

@@ -21,7 +21,7 @@ from podium.reports.stats import Floats, clustered_error, standard_error
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """One system's results, as shares of 1; None: unknown or not applicable."""
+    """One system's results, as fractions of 1; None: unknown or not applicable."""
 
     system: str
     kind: RouteKind
@@ -35,7 +35,7 @@ class RouteRow:
     detectable: float | None
     verdict: str
     hindsight: float | None
-    """A router's difference to the worker that is best on the judged questions: conservative."""
+    """Difference of a router from the worker that is best on the same questions: conservative."""
     hindsight_low: float | None
     hindsight_high: float | None
     p_value: float | None
@@ -43,7 +43,7 @@ class RouteRow:
     usd_per_query: float | None
     tokens_out_per_query: float | None
     gap_closed: float | None
-    """Share of the accuracy gap from reference to oracle that is closed; None without a gap."""
+    """Share of the accuracy gap from reference to oracle that it closes; None without a gap."""
     elsewhere: float | None
     aiq: float | None
     note: str
@@ -126,7 +126,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return median, minimum and maximum detectable difference of routers, else of workers."""
+    """Return median, minimum and maximum detectable difference of routers, or else of workers."""
     for kind in ("router", "single"):
         effects = [row.detectable for row in rows if row.kind == kind and row.detectable]
         if effects:
@@ -183,7 +183,7 @@ LEGEND = (
     "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
-"""With fewer questions, a table states that they are too few for a decision (our choice)."""
+"""Number of questions below which a text says they are too few for a decision (our choice)."""
 
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""A row of the comparison table; columns are only added, and columns.toml explains them."""
+"""A row of the comparison table; columns.toml explains the columns. New columns come last."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ LABELS: Mapping[RunLabel, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A row of a table. Figures per query are means over graded (question, epoch) pairs."""
+    """A system on a suite, as a table row. Per query: mean over graded (question, epoch) pairs."""
 
     suite: str
     suite_version: str

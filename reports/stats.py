@@ -79,7 +79,7 @@ def clustered_error(values: Sequence[float] | Floats, clusters: Sequence[Hashabl
 
 
 def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
-    """Return Student's interval of the mean with n - 1 degrees of freedom; None without spread."""
+    """Return Student's t interval of the mean; None for fewer than two values or equal values."""
     array, error = _without_gaps(values), standard_error(values)
     if not error:
         return None
@@ -88,10 +88,10 @@ def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
 
 
 def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
-    """Return Wilson's score interval of a share of n; `critical` is a normal quantile if not given.
+    """Return Wilson's score interval of a share of n; `critical`: default is the normal quantile.
 
-    The normal interval is wrong near 0 and 1, e.g. at 29 of 30. With partial credit Wilson's is too
-    wide, never too narrow: at a given mean, no values in [0, 1] vary more than 0 and 1 do.
+    The normal interval is wrong near 0 and 1, e.g. at 29 of 30. With partial credit Wilson's is
+    conservative: at a given mean, values of 0 and 1 have the largest variance in [0, 1].
     """
     z = normal_quantile((1 + LEVEL) / 2) if critical is None else critical
     below = 1 + z * z / n
@@ -117,8 +117,8 @@ def _without_gaps(values: Sequence[float] | Floats) -> Floats:
 
 
 # --- the bootstrap over questions -----------------------------------------------------------------
-# A resample is how often each question is drawn; a mean of a resample is then a product of two
-# matrices, and all systems see the same resamples, as paired and joint statements need.
+# A resample is stored as the number of times that each question is drawn, so its means are a
+# product of two matrices. All systems share the same resamples, for paired and joint statements.
 
 
 def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
@@ -144,7 +144,7 @@ def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
 
 
 def resampled_means(counts: Floats, values: Floats) -> Floats:
-    """Return each resample's mean of each column of `values` (questions, columns), without NaN."""
+    """Return each resample's mean of each column of `values` (questions, columns), NaN ignored."""
     missing = np.isnan(values)
     sums = counts @ np.where(missing, 0.0, values)
     if not missing.any():
@@ -157,8 +157,8 @@ def resampled_means(counts: Floats, values: Floats) -> Floats:
 def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
     """Return the bias-corrected and accelerated interval of a mean (Efron 1987).
 
-    `values`: one per question; `resampled`: their means in each resample. None without spread. The
-    jackknife of a mean needs no loop: leaving out a value moves it in proportion to its distance.
+    `values`: one per question; `resampled`: their mean in each resample. None if all are equal. The
+    jackknife needs no loop: without a value the mean moves in proportion to the value's distance.
     """
     there, means = values[~np.isnan(values)], resampled[np.isfinite(resampled)]
     if there.size < 2 or np.ptp(there) < TIE or not means.size:
@@ -167,7 +167,7 @@ def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
 
 
 def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
-    """Return the BCa interval of mean(top) / mean(below); None for NaN or without spread."""
+    """Return the BCa interval of mean(top) / mean(below); None for NaN or if nothing varies."""
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -195,7 +195,7 @@ def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
 
 
 def correlation_of(ours: Floats, theirs: Floats) -> float | None:
-    """Return Pearson's correlation of two arrays without NaN; None if one has no spread."""
+    """Return Pearson's correlation of two arrays without NaN; None if an array is constant."""
     flat = min(ours.size, theirs.size) < 2 or np.ptp(ours) == 0 or np.ptp(theirs) == 0
     return None if flat else float(np.corrcoef(ours, theirs)[0, 1])
 
@@ -214,9 +214,9 @@ def mcnemar(b: int, c: int) -> float:
 def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: int = SEED) -> float:
     """Return the two-sided p-value of the paired permutation test on the mean difference.
 
-    Under the null each question's difference is as likely with the other sign. Up to `MOST_FLIPS`
-    differing questions all flips are counted; else `draws` are drawn and the observed one counts as
-    one more (Phipson and Smyth 2010), so that p is never 0.
+    Under the null hypothesis each difference is as likely with the other sign. Up to `MOST_FLIPS`
+    differing questions all flips are enumerated; else `draws` flips are drawn, and the observed
+    signs count as a further draw (Phipson and Smyth 2010), so that p is never 0.
     """
     array = np.asarray(deltas, dtype=np.float64)
     moved = array[array != 0]
@@ -250,7 +250,7 @@ class Cochran:
 
 
 def cochran_q(values: Floats) -> Cochran | None:
-    """Return Cochran's Q (1950) of an array of 0 and 1, (questions, systems); else None."""
+    """Return Cochran's Q (1950) of a 0/1 array (questions, systems); None if it does not apply."""
     if values.ndim != 2 or values.shape[1] < 2 or not np.isin(values, (0.0, 1.0)).all():
         return None
     columns, rows, k = values.sum(axis=0), values.sum(axis=1), values.shape[1]
@@ -283,9 +283,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 class Variance:
     """Variance of the score difference of two systems on a question; scores are in [0, 1]."""
 
-    between: float  # of questions' expected differences: only more questions reduce its effect
+    between: float  # variance between questions: only more questions reduce its effect
     within: float
-    """Of one question's difference between epochs: more epochs reduce its effect, too."""
+    """Variance of a question's difference between epochs: more epochs reduce its effect, too."""
 
     def at(self, epochs: int) -> float:
         """Return the variance of a question's difference, averaged over `epochs` epochs."""
@@ -298,7 +298,7 @@ def detectable(variance: float, n: int, comparisons: int = 1) -> float:
 
 
 def among(effect: float, comparisons: int) -> float:
-    """Return the detectable difference with several comparisons, given that with one."""
+    """Convert `effect`, detectable with a single comparison, to that with several comparisons."""
     return min(1.0, effect * _power_factor(POWER, comparisons) / _power_factor(POWER))
 
 
@@ -310,7 +310,7 @@ def questions_needed(variance: float, effect: float, power: float = POWER) -> in
 def questions_to_tell(value: float, limit: float, variance: float | None) -> int | None:
     """Return how many questions tell a true `value` from a limit with 80 % power; None if equal.
 
-    `variance` is that of one question's value; None: `value` is a share of right answers (Wilson).
+    `variance`: of one question's value; None: `value` is a share of right answers (binomial).
     """
     if abs(value - limit) < TIE:
         return None
@@ -326,13 +326,13 @@ def _power_factor(power: float, comparisons: int = 1) -> float:
 
 
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
-    """Return the variance for two accuracies whose grades of one epoch have this correlation."""
+    """Return the variance of the score difference of two systems with these accuracies."""
     v_ours, v_theirs = ours * (1 - ours), theirs * (1 - theirs)
     return Variance(max(v_ours + v_theirs - 2 * correlation * sqrt(v_ours * v_theirs), 0.0), 0.0)
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
-    """Estimate both variances from grades (questions, epochs); with one epoch all is `between`."""
+    """Estimate the variances from grades (questions, epochs); for one epoch, `within` is 0."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
     noises = [(grades.var(axis=1, ddof=1).mean(), grades.shape[1]) for grades in (ours, theirs)
               if grades.shape[1] > 1]  # fmt: skip
@@ -342,8 +342,8 @@ def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
 
 
 # --- several tries at a question ------------------------------------------------------------------
-# Expectations over k tries drawn without replacement from the n that were made: unbiased, with
-# every try used. pass@1 and maj@1 are the accuracy.
+# Expectations over k tries that are drawn without replacement from n tries: unbiased, and every
+# try is used. pass@1 and maj@1 are the accuracy.
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
@@ -365,8 +365,8 @@ def pass_all_k(n: int, right: int, k: int) -> float:
 def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int) -> float:
     """Return the expected grade of the answer that most of k tries give.
 
-    `answers` that mean the same must be equal; None has no vote. Answers with equally many votes
-    win equally often; if no try has an answer the grade is 0. ValueError for k above the tries.
+    `answers` with the same meaning must be equal; None does not vote. Answers with equally many
+    votes win equally often. If no try has an answer, the grade is 0. ValueError if k is too large.
     """
     n = len(answers)
     if not 1 <= k <= n:
@@ -395,11 +395,11 @@ def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int
 # Social Psychological and Personality Science 8(4)). Student's t alone errs in up to 20 % of
 # cases if few questions differ, so the p-value is the largest of three tests' p-values.
 
-ALPHA = 1 - LEVEL  # of each of the two tests, so that their interval is one of 90 %
+ALPHA = 1 - LEVEL  # error rate of each of the two tests: together they use a 90 % interval
 
 
 def equivalence_interval(deltas: Floats) -> Bounds | None:
-    """Return Student's 90 % interval of the mean difference in [-1, 1]; None without spread."""
+    """Return Student's 90 % interval of the mean difference in [-1, 1]; None if nothing varies."""
     mean, error = _mean_and_error(deltas)
     if error < TIE:
         return None
@@ -408,12 +408,12 @@ def equivalence_interval(deltas: Floats) -> Bounds | None:
 
 
 def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
-    """Return the p-value of the null "the mean differs from 0 by `margin` or more"."""
+    """Return the p-value of the null hypothesis "the mean differs from 0 by `margin` or more"."""
     return max(_p_below(side, margin, single=single) for side in (deltas, -deltas))
 
 
 def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[float, float]:
-    """Return the p-values for "worse by less than `margin`" and for "worse by more"."""
+    """Return p-values for the claims "worse by less than `margin`" and "worse by more"."""
     return _p_below(-deltas, margin, single=single), _p_below(deltas, -margin, single=single)
 
 
@@ -423,12 +423,12 @@ def tost(deltas: Floats, margin: float) -> float:
 
 
 def fewest_questions(margin: float) -> int:
-    """Return how many questions it takes to show equivalence if no question differs."""
+    """Return how many questions are needed to show equivalence if systems differ on none."""
     return ceil(log(ALPHA) / log1p(-margin)) if margin < 1 else 1
 
 
 def equivalence_words(margin: float) -> str:
-    """Return a sentence on the meaning of "equivalent" and the number of questions it takes."""
+    """Return a sentence on the meaning of "equivalent" and on the number of questions needed."""
     return (
         f"equivalent: shown to differ by less than {100 * margin:g} points (two one-sided tests at "
         f"5 % each, Holm); it takes {fewest_questions(margin):,} questions or more"
@@ -436,7 +436,7 @@ def equivalence_words(margin: float) -> str:
 
 
 def _p_below(deltas: Floats, margin: float, *, single: bool) -> float:
-    """Return the p-value of the null "the true mean is `margin` or more", the largest of three."""
+    """Return the largest of three p-values of the null hypothesis that the mean is >= `margin`."""
     score = tango if single else _supposing_more
     return max(_student(deltas, margin), score(deltas, margin), _all_or_nothing(deltas, margin))
 
@@ -462,10 +462,10 @@ def tango(deltas: Floats, margin: float) -> float:
 
 
 def _supposing_more(deltas: Floats, margin: float) -> float:
-    """Return Student's p-value with added variance, as if a share of unseen questions were won.
+    """Return Student's p-value with added variance, as if a share of further questions were won.
 
-    That share would bring the mean to the margin. For means over epochs, which have no exact model:
-    no simulated error rate was above 5 % with it (equivalence_size.py at bbc2f728).
+    That share would bring the mean to the margin. It is used for means over epochs, which have no
+    exact test: no simulated error rate was above 5 % (equivalence_size.py at commit bbc2f728).
     """
     gap = min(max(margin - float(deltas.mean()), 0.0), 1.0)
     error = sqrt(_mean_and_error(deltas)[1] ** 2 + gap * (1 - gap) / deltas.size)
@@ -475,7 +475,7 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:
-    """Return the binomial p-value if a share `margin` is won, none lost; if negative, lost."""
+    """Return the binomial p-value if a share `margin` of questions is won (if negative: lost)."""
     if margin < 0:
         lost = ceil(-float(deltas.sum()) - TIE * deltas.size)
         return float(special.bdtrc(lost - 1, deltas.size, -margin)) if lost > 0 else 1.0

@@ -1,4 +1,4 @@
-"""The comparison as plain text for a terminal: fitted to its width, no colour, main columns."""
+"""The comparison as plain text without colour for a terminal: main columns that fit its width."""
 
 from collections.abc import Sequence
 
@@ -80,7 +80,7 @@ def _block(block: Sequence[TableRow], table: Comparison, chosen: Columns[TableRo
 
 
 def derived_text(comparison: Comparison) -> str:
-    """Return the table of derived rows (without own calls); empty if there are none."""
+    """Return the table of derived rows (computed from other rows' calls); empty without any."""
     if not comparison.derived:
         return ""
     lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, comparison.derived), LEFT_OUT)

@@ -29,7 +29,7 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
     "pdf": {"Creator": SOFTWARE, "CreationDate": None},
     "svg": {"Creator": SOFTWARE, "Date": None},
 }
-"""Metadata per format, by which a later plot recognises its own files; without a timestamp."""
+"""Format -> metadata by which a later plot recognises podium's files; it has no timestamp."""
 
 
 def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:

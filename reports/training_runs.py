@@ -25,7 +25,7 @@ UNKNOWN = "unknown"
 MOST = 2**53
 """Maximum step: the largest integer that a browser represents exactly."""
 COLLAPSE = "has collapsed to"
-"""Part of the note on a training whose plans became identical."""
+"""Text in the note on a training whose plans became identical."""
 ENOUGH = 3
 """Minimum number of runs for a confidence interval over runs."""
 Line = Mapping[str, Any]
@@ -193,7 +193,7 @@ def shares(line: Line) -> dict[str, float]:
 
 
 def curve_points(lines: Sequence[Line], figure: str) -> tuple[list[int], list[float]]:
-    """Return steps and values of a figure; `validation`: share right on held-out questions."""
+    """Return steps and values of a metric; `validation`: share right on held-out questions."""
     figures = [(line["step"], _value(line, figure)) for line in lines]
     points = [(step, value) for step, value in figures if value is not None]
     return [step for step, _ in points], [value for _, value in points]
@@ -257,15 +257,15 @@ def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the entropy of workers' shares by step, computed because old logs lack it."""
+    """Return the entropy of workers' shares by step, computed here because old logs lack it."""
     step_shares = ((line["step"], shares(line)) for line in run.lines)
     return tuple(CurvePoint(step, entropy(table.values())) for step, table in step_shares if table)
 
 
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
-    """Return the first step from which all held-out plans are alike, and how; None if they differ.
+    """Return the step from which all validation plans are alike, and how; None if they differ.
 
-    Lines from before `one_step` and `distinct` were logged show one-step plans by mean steps only.
+    In older lines without `one_step` and `distinct`, only the mean steps show one-step plans.
     """
     collapse_point: tuple[int, str] | None = None
     for step, line in reversed(validations):
@@ -278,7 +278,7 @@ def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
 
 
 ALONE = 2 - COLLAPSED
-"""Mean steps of a plan up to which nearly all plans have one step."""
+"""If plans have at most this many steps on average, nearly all plans have one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]
 
 
 def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
-    """Return a panel per metric of trainings; for several seeds of one training with their mean."""
+    """Return a panel per metric, with a curve per run and, for several seeds, their mean."""
     return [CurvePanel(title, unit, tuple(_curves(runs, make))) for title, unit, make in PANELS]
 
 
@@ -329,7 +329,7 @@ def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
 
 
 def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
-    """Return runs' mean at the steps that all have, with Student's t interval over the runs."""
+    """Return the runs' mean at steps that all runs have, with Student's t interval over runs."""
     values: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for point in curve:
@@ -345,7 +345,7 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
 
 
 def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
-    """Return workers' mean shares of plan steps on held-out questions, by step of all runs."""
+    """Return (step, workers' mean shares of plan steps), for the steps that all runs validated."""
     shares_by_step: dict[int, list[dict[str, float]]] = defaultdict(list)
     for run in runs:
         for step, validation in run.validations:

@@ -1,8 +1,9 @@
 """Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
 
-Inspect's totals differ by design: none includes replies from its cache; a sample's total covers its
-last attempt only; a run's total includes failed attempts, and all or none of those of an earlier
-log. So a run's total must equal the sum of its log's calls and of some whole groups of others.
+Inspect's totals differ from the ledger by design: none includes replies from Inspect's cache, and a
+sample's total covers its last attempt only. A run's total includes failed attempts, and either all
+or none of the calls that a log repeats from an earlier log. So a run's total must equal its own
+calls plus some other groups of calls, each group as a whole.
 """
 
 from collections import defaultdict
@@ -85,9 +86,9 @@ def _unlike(evidence: Evidence, row: Call, usage: Usage, check: InvariantCheck) 
 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
-    """Whether Inspect added up several requests of a call, and kept the last raw usage only."""
-    # Inspect does so for Anthropic: it continues a paused turn; a compacted turn has `iterations`,
-    # which the turn's own counts leave out.
+    """Whether Inspect summed the tokens of several requests but kept only the last raw usage."""
+    # This happens with Anthropic: Inspect continues a paused turn with further requests, and a
+    # compacted turn has `iterations`, whose tokens are not in the turn's own counts.
     entry = evidence.seen.get(row.event or "")
     if entry is None:
         return False
@@ -96,7 +97,7 @@ def _of_several(evidence: Evidence, row: Call) -> bool:
 
 
 MOST = 10
-"""Maximum groups of which every combination is tried; above, only combinations of kinds."""
+"""Maximum number of groups to try in every combination; if more, groups of a kind go together."""
 
 Adder = Callable[[Iterable[Call]], Sums]
 
@@ -122,7 +123,7 @@ def _unequal(evidence: Evidence, sample: SampleRecord) -> Iterator[str]:
 
 
 def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]:
-    """Yield Inspect's totals by model and by role, each with the function that groups calls so."""
+    """Yield `model` and `role`, each with Inspect's totals and a function to sum calls by it."""
     for kind, totals, adder in (
         ("model", record.model_usage, spent),
         ("role", record.role_usage, spent_by_role),
@@ -131,7 +132,7 @@ def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]
 
 
 def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[Call], list[Call]]:
-    """Return the calls of a sample's last attempt, and those of them that regraded it later."""
+    """Return the calls of a sample's last attempt, and the subset that regraded it later."""
     rows = [evidence.by_event[event.id] for event in sample.events if event.id in evidence.by_event]
     late = [row for row in rows if row.scope == "scoring" and row.started > sample.completed]
     return rows, late if sample.completed else []
@@ -144,7 +145,7 @@ def _cut_off(sample: SampleRecord) -> bool:
 
 
 Group = tuple[str, str, bool]
-"""A group of calls in a run's total: its kind, its log, and whether a later run made it."""
+"""Key of a group of calls: its kind, its log, and whether a later run made the calls."""
 OWN: Group = ("", "", False)
 
 
@@ -175,7 +176,7 @@ def has_totals(log: LogRecord) -> bool:
 
 
 def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
-    """Return group -> calls; the total in a log includes either all calls of a group or none."""
+    """Return group -> calls; Inspect's total in a log includes all calls of a group or none."""
     here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for sample in log.samples if _cut_off(sample) for event in sample.events}
@@ -200,7 +201,7 @@ def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest with the call, else by its time."""
+    """Return the log of the run that made a call: the oldest with the call, else by start time."""
     # Time alone can be wrong: Inspect dates a retry's log a second after the log before it, which
     # can be later than the calls in it.
     origin = evidence.first_log.get(row.event or "")
@@ -211,7 +212,7 @@ def _run_of(evidence: Evidence, row: Call) -> LogRecord:
 def explain(
     theirs: Sums, groups: Mapping[Group, Sequence[Call]], adder: Adder
 ) -> tuple[set[Group], Sums]:
-    """Return the fewest groups that add up to a run's total; else `OWN`, and the tokens missing."""
+    """Return the fewest groups that add up to a run's total; if none do, `OWN` and the gap."""
     gap = dict(differences(theirs, adder(groups.get(OWN, ()))))
     sums = {group: adder(rows) for group, rows in groups.items() if group != OWN and not group[2]}
     for chosen in _choices([group for group, tokens in sums.items() if tokens]):
@@ -253,8 +254,8 @@ def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
-    """Yield each attempt with its outcome in the journal; None if that is of another attempt."""
-    # A call's outcome belongs to its last attempt, or to none if it was still to be retried.
+    """Yield each attempt and its outcome in the journal; None if the journal has no outcome."""
+    # A call's outcome belongs to its last attempt, or to no attempt if a retry was still due.
     last_attempts: dict[str, int] = {}
     calls = evidence.calls
     for row in evidence.rows:
@@ -303,7 +304,7 @@ def _journals_books(evidence: Evidence) -> Faults:
 
 
 def _differ(reference: Book, book: Book, every_rate: bool) -> bool:
-    """Whether two books differ in any price; `every_rate`: the logs embed every rate."""
+    """Whether two price books differ; `every_rate`: the logs have all rates, so compare all."""
     if reference is book:
         return False
     if book.entries:
@@ -455,7 +456,7 @@ def compare_dollars(evidence: Evidence, check: InvariantCheck) -> None:
 
 
 def _difference(rows: list[Call]) -> str:
-    """Return how the two sums differ; empty if they are equal up to rounding."""
+    """Return how the provider's dollars differ from the book's; empty if equal up to rounding."""
     theirs, ours = _sum(row.usd_provider for row in rows), _sum(row.usd for row in rows)
     rounding = sum((_rounding(row.usd_provider) for row in rows), ZERO)
     if abs(theirs - ours) <= rounding:

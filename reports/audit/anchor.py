@@ -1,4 +1,4 @@
-"""RFC 3161 time stamps: an authority certifies when the root digest of a manifest existed.
+"""RFC 3161 time stamps: an authority certifies that a manifest's root digest existed at a time.
 
 The root is a SHA-256 digest and the stamp's message imprint: `openssl ts -verify -digest ROOT`
 checks the stamp without podium. Podium calls openssl, too; only a digest leaves the machine.
@@ -97,7 +97,7 @@ def ask(url: str, query: bytes) -> bytes:
 
 
 def stamp_of(log_dir: Path, authority: Path | None = None) -> Stamped:
-    """Return the verdict on a manifest's time stamp; without a certificate, check only its root."""
+    """Return the verdict on a time stamp; `authority`: certificate (None: check only the root)."""
     file = log_dir / STAMP
     if not file.exists():
         return Stamped("none")
@@ -120,7 +120,7 @@ def stamp_of(log_dir: Path, authority: Path | None = None) -> Stamped:
 
 
 def _unstamped(log_dir: Path) -> str:
-    """Return the root of a manifest; UserError if the manifest already has a stamp."""
+    """Return the root digest of a manifest; UserError if the manifest already has a stamp."""
     if (log_dir / STAMP).exists():
         advice = "and stamps are never overwritten; move it elsewhere to get a new one"
         raise UserError(f"{log_dir / STAMP} is there, {advice}.")
@@ -128,7 +128,7 @@ def _unstamped(log_dir: Path) -> str:
 
 
 def _names(file: Path, root: str) -> bool:
-    """Return whether the file of a query or a stamp contains the bytes of a root."""
+    """Return whether a file with a query or a stamp contains the bytes of a root digest."""
     return bool(HEX.fullmatch(root)) and bytes.fromhex(root) in read_limited(file, MIB)
 
 

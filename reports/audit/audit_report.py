@@ -78,7 +78,7 @@ class Reconciled:
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
     """Label and scope, e.g. `live inference` -> way of billing (see `BILLING`) -> sums of calls."""
     bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
-    """Call in a run whose systems share replies -> digest of request and reply; None: no reply."""
+    """If systems share replies: id of paid call -> digest of request and reply; None: no reply."""
     shared: list[SharedDraw] = field(default_factory=list[SharedDraw])
     findings: dict[str, InvariantCheck] = field(
         default_factory=lambda: {invariant.id: InvariantCheck() for invariant in INVARIANTS}
@@ -141,7 +141,7 @@ REFUSED, OPEN, KEPT = "refused", "without a known end", "from the local cache"
 CACHED, UNPRICED, AT_LIST = "partly from the provider's cache", "without a price", "at list price"
 SERVICES = tuple(f"at {service} rates" for service in get_args(Service) if service != STANDARD)
 BILLING = (REFUSED, OPEN, KEPT, UNPRICED, CACHED, *SERVICES, AT_LIST)
-"""The ways in which an attempt can be billed; the first that holds for it counts."""
+"""The ways in which an attempt can be billed; the first that applies to it counts."""
 
 
 def _billed(row: Call) -> str:
@@ -184,7 +184,7 @@ def _counts(evidence: Evidence) -> Counter[str]:
 
 
 def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
-    """Return the newest samples' token totals, and by cause the tokens that only the ledger has."""
+    """Return the newest samples' token totals, and cause -> tokens that only the ledger has."""
     newest = evidence.newest.values()
     theirs = sum_tokens(told(usage) for sample in newest for usage in sample.model_usage.values())
     last_events = {event.id for sample in newest for event in sample.events}
@@ -209,7 +209,7 @@ def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
 
 
 def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
-    """Return the token totals of Inspect's hooks, and by cause what only the ledger has."""
+    """Return the token totals of Inspect's hooks, and cause -> tokens that only the ledger has."""
     journals = evidence.journals
     theirs = sum_tokens(told(line) for journal in journals for line in journal.totals)
     complete = {journal.name for journal in journals if journal.totals}
@@ -238,7 +238,7 @@ class Audit:
 
 
 def beside_a_report(dirs: Sequence[Path]) -> Beside[Reconciled]:
-    """Return the `Beside` with which a report audits system runs while it reads their logs."""
+    """Return an object with which a report audits system runs while it reads their logs."""
     return Beside(of_gathered, [run for folder in dirs for run in system_runs_below(folder)])
 
 
@@ -250,7 +250,10 @@ def audit(
     anew: InvariantCheck | None = None,
     beside: Beside[Reconciled] | None = None,
 ) -> Audit:
-    """Check all invariants in all system runs below a directory."""
+    """Check all invariants in all system runs below a directory.
+
+    `bills`: findings on invoices; `anew`: on verdicts graded again; `beside`: sums from a report.
+    """
     system_runs = system_runs_below(folder)
     result = Reconciled()
     tables = [beside and beside.made_of(files) for files in system_runs]
@@ -279,7 +282,7 @@ def audit(
 
 
 def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
-    """Yield sums and findings of system runs; in worker processes if files have `large` bytes."""
+    """Yield sums and findings of system runs; if files have `large` bytes, use worker processes."""
     many = sum(files.size for files in system_runs) >= large
     shares = [system_runs[start : start + SHARE] for start in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)
@@ -518,13 +521,13 @@ def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
 
 
 def dollar_figures(dollars: CallSum) -> dict[str, Any]:
-    """Return the dollars and counts of some calls for the JSON; None: unknown."""
+    """Return the dollars and counts of some calls for the audit's JSON; None means unknown."""
     paid = dollars.paid
     amounts = {
         "priced": dollars.usd,
         "low": paid.low,
         "high": paid.high,
-        # Only calls of which it is unknown whether they were billed may lack a list price.
+        # Only calls that may or may not have been billed can lack a list price.
         "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
         "total": dollars.billed,
     }

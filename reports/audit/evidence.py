@@ -46,7 +46,7 @@ class InvariantCheck:
     notes: Counter[str] = field(default_factory=Counter[str])
     """Remark that is no fault -> how often."""
     checked: int = 0
-    """Number of added system runs without skips and gaps."""
+    """Number of system runs that were checked without skips and gaps."""
 
     def add(self, check: "InvariantCheck") -> None:
         """Add the findings of one system run; count it in `checked` if none is a skip or gap."""
@@ -54,7 +54,7 @@ class InvariantCheck:
         self.join(check)
 
     def join(self, check: "InvariantCheck") -> None:
-        """Add other findings, their number of checked system runs included."""
+        """Add findings of other system runs, and their number of checked system runs."""
         for name in ("faults", "skipped", "gaps", "weak", "notes", "checked"):
             setattr(self, name, getattr(self, name) + getattr(check, name))
 
@@ -169,7 +169,7 @@ class Evidence(Merged):
 
     @cached_property
     def written_down(self) -> frozenset[str]:
-        """Uuids of samples in journals of the newer format, which has answers and verdicts, too."""
+        """Uuids of samples in journals of the newer format, which also has answers and verdicts."""
         calls = self.calls.values()
         recent = (record.intent for record in calls if "reply_sha256" in (record.outcome or {}))
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
@@ -182,7 +182,7 @@ def tokens_of(calls: CallSum) -> Tokens:
 
 
 def told(usage: Json | None) -> Tokens:
-    """Return the token counts of a usage object of Inspect; 0 for missing ones."""
+    """Return the token counts of a usage object of Inspect; 0 for missing counts."""
     return cast(Tokens, tuple(int((usage or {}).get(key) or 0) for key in KEYS))
 
 
@@ -231,6 +231,6 @@ def spent_by_role(rows: Iterable[Call]) -> Sums:
 
 
 def said_tokens(tokens: Tokens) -> str:
-    """Return token counts as text, e.g. `+12 input, -3 output`; kinds with 0 are left out."""
+    """Return token counts as text, e.g. `+12 input, -3 output`, without kinds that are 0."""
     words = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
     return ", ".join(words).replace("_", " ") or "nothing"

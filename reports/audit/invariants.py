@@ -150,7 +150,7 @@ def table_again(run: Path, name: str, tasks: Container[str], check: InvariantChe
 
 
 def _written_with(table: Path, digests: Mapping[str, str]) -> Faults:
-    """Yield files of a report that differ from their digests in table.json (older: no digests)."""
+    """Yield files of a report that differ from their digests in its table.json (if it has any)."""
     for name, digest in digests.items():
         file = table.parent / Path(name).name
         if file.is_file() and file_digest(file) != digest:

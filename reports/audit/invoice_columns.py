@@ -1,4 +1,4 @@
-"""Invoice formats: the provider's documentation that each was checked against, and columns."""
+"""Invoice formats: their columns, and the documentation that each was checked against."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast

@@ -67,7 +67,7 @@ class Billed(Amounts):
     """An invoice's amounts for one time bucket and model, added up over its lines."""
 
     place: Decimal = CENT_HALF
-    """Rounding error of one amount: half a unit of the last decimal place that any amount has."""
+    """Maximum rounding error of an amount: half a unit of the last decimal place in the amounts."""
     priced: int = 0
 
     def join(self, billed: "Billed") -> None:
@@ -148,7 +148,7 @@ class Bill:
         self.nameless += bill.nameless
 
     def layers(self) -> list[Callable[[datetime], Span]]:
-        """Return, for each width of time buckets (e.g. 1 h), a function from a time to a bucket."""
+        """Return, per width of time buckets (e.g. 1 h), a function from a time to its bucket."""
         starts: dict[timedelta, set[datetime]] = defaultdict(set)
         for (start, end), _ in self.buckets:
             starts[end - start].add(start)

@@ -73,7 +73,7 @@ class Invoice:
     pieces: Callable[[Path], Iterator[tuple[int, Any]]]
     """Function from the file to its rows or time buckets, each with its number."""
     place: str = "line"
-    """What errors call a row or bucket: `line` or `bucket`."""
+    """The noun for a row or bucket in error messages: `line` or `bucket`."""
     columns: set[str] = field(default_factory=set[str])
     """Column names of all rows or buckets that have been read."""
 
@@ -340,7 +340,7 @@ def _openrouter_row(raw: Any) -> Iterator[InvoiceLine]:
 # Google Cloud billing export: rows of BigQuery's standard usage table ("Structure of Standard data
 # export", cloud.google.com/billing/docs). One row is one SKU, e.g. "Generate content output token
 # count gemini 2.5 flash short input text": model and kind of token are read from that name,
-# "output" before "input", since a name may hold both. Other cost types than `regular` are credits.
+# "output" before "input", because a name may have both. Cost types except `regular` are credits.
 TOKEN_UNITS = frozenset({"count", "token", "tokens", ""})
 MODEL = re.compile(
     r"gemini[ -](\d+(?:\.\d+)?)[ -](flash|pro|ultra|nano)(?:[ -](lite))?", re.IGNORECASE
@@ -454,7 +454,7 @@ def _buckets(
 
 
 def _bucketed(result: Mapping[str, Any]) -> Format | None:
-    """Return the format of a JSON export whose first result this is; None if unknown."""
+    """Return the format of a JSON export from its first result; None if the format is unknown."""
     match result:
         case {"object": "organization.costs.result"} | {"amount": {}}:
             return "openai-costs", OPENAI, _buckets(_OpenAIBucket, _OpenAICost)

@@ -1,4 +1,4 @@
-"""Compares the ledger with one invoice: all amounts, every difference and what may explain it.
+"""Compares the ledger with one invoice: amounts, differences and their possible explanations.
 
 Compares by request id if the export has ids, otherwise by time bucket and model. A difference is
 explained by unfinished calls up to their maximum cost, by calls that ended in a later bucket if
@@ -133,7 +133,7 @@ class Side:
                 self.most[measure] = None if maximum is None or bound is None else maximum + bound
 
     def in_flight(self) -> str:
-        """Return text on the calls in `open` and their maximum cost, a reason for differences."""
+        """Return a text on the calls in `open` and their maximum cost, to explain differences."""
         text = f"in flight or timed out: {self.open - self.silent} calls"
         if self.silent:
             uncounted = f"answered without token counts: {self.silent} calls"
@@ -279,7 +279,7 @@ class Count:
                 yield InvoiceFault("not in the ledger", request, f"a request of {line.model}")
 
     def notes(self, keys: list[Key]) -> Iterator[str]:
-        """Yield sentences on calls and lines that were left out or compared in another way."""
+        """Yield sentences on calls and lines that were left out or were not compared as usual."""
         for kind, count in sorted(self.left_out.items()):
             yield f"{count} calls {LEFT_OUT[kind]}: left out"
         if self.resolved:
@@ -435,7 +435,7 @@ COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "s
 
 
 def reconciliation_text(audit: Reconciliation) -> str:
-    """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
+    """Return a reconciliation as a table; a cell is `ledger / invoice`, or one number if equal."""
     head, *rows = reconciliation_table(audit)
     agree = "The ledger and the invoice agree."
     end = agree if audit.ok else f"{len(audit.faults)} faults."

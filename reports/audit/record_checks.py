@@ -1,4 +1,4 @@
-"""Audit checks: journals and logs agree in calls (I4) and texts (I15); also I7, I11 and I14."""
+"""Audit checks of logs and journals: I4 (calls), I7, I11 (plausibility), I14 and I15 (texts)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from podium.reports.audit.evidence import (
 )
 
 OWN = ("cache_write_1h", "orchestration_in", "orchestration_in_cached", "orchestration_out")
-"""Token counts that only a provider's raw usage object has; a log may lack them."""
+"""Token counts that logs may lack: only the provider's raw usage object has them."""
 TOLERATED_S = 60.0
 """Tolerated seconds by which a log's times lie outside the call's start and end in the journal."""
 GONE = (
@@ -164,7 +164,7 @@ def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[
 
 
 def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None:
-    """Return the seconds by which a log's event lies outside the journal's times, or None."""
+    """Return how many seconds a log's event is outside the journal's times; None if unknown."""
     try:
         after_end = seconds_between(str(outcome["at"]), event.completed or event.started)
         before_start = seconds_between(event.completed or event.started, str(intent["at"]))
@@ -353,7 +353,7 @@ LOST = "requests without an end, although their process ended normally"
 
 
 def _requests(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield served requests that answer with another number of calls, and calls without request."""
+    """Yield served requests with a wrong number or kind of calls, and calls without a request."""
     traces = {request.trace for request in evidence.requests}
     for request in evidence.requests:
         place = f"sample {request.trace} epoch 1"
@@ -541,7 +541,7 @@ def _passed_over(evidence: Evidence, log: LogRecord) -> Iterator[str]:
 
 
 def _unlike_a_failure(evidence: Evidence, log: LogRecord, copy: SampleRecord) -> Iterator[str]:
-    """Yield why a skipped copy of a sample is suspect: it did not fail, or other records differ."""
+    """Yield reasons why a skipped copy of a sample is suspect, e.g. that it did not fail."""
     if any(replace(sample, newest=copy.newest) == copy for sample in log.samples):
         return  # a run that stops while it writes a sample writes it again later
     if not copy.failed:

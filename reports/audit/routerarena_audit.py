@@ -26,11 +26,11 @@ SIZES = (809, 8400, 420)
 """Numbers of rows of RouterArena's splits: sub_10, full and robustness."""
 INPUT, OUTPUT, TOTAL = "input_tokens", "output_tokens", "total_tokens"
 SPENT = ((INPUT, OUTPUT), ("prompt_tokens", "completion_tokens"))
-"""Keys (input, output) in which a row's further calls, besides its answer, state their tokens."""
+"""Keys of the input and output tokens of a row's calls, apart from the call that answered."""
 RATES = ("input_token_price_per_million", "output_token_price_per_million")
 REASONING = "reasoning_token_price_per_million"
 RETIRED = {"grok-4-1-fast-reasoning": "grok-4.3", "x-ai/grok-4.1-fast": "grok-4.3"}
-"""Retired model -> the dearer one that answers under its name now (RouterArena's issue 166)."""
+"""Retired model -> dearer model that answers under its name now (RouterArena's issue 166)."""
 DATED = re.compile(r"([-@][\d-]*)?")
 """The suffix that a provider may append to an undated model name: the date of its version."""
 OFF = Decimal("0.005")
@@ -77,9 +77,9 @@ class PredictionAudit:
     rows: int
     answered: int
     usd: Decimal | None
-    """Tokens times price, over the rows that have both; None if no row has both."""
+    """Dollars by tokens times price, summed over rows with both; None if no row has both."""
     stated: Decimal | None
-    """The sum of the costs that the rows state."""
+    """Dollars: the sum of the costs that the rows state; None if no row states a cost."""
     faults: tuple[PredictionFault, ...]
     gaps: tuple[str, ...]
 
@@ -369,7 +369,7 @@ def _estimated(file: _File) -> None:
 
 def _price_of(file: _File, model: str) -> tuple[Decimal, Decimal, Decimal] | None:
     """Return USD per million input, output and reasoning tokens of a model; None if unpriced."""
-    # RouterArena's evaluator strips `_batch`, and maps names with a provider to those without.
+    # RouterArena's evaluator strips `_batch`, and removes the provider from names that have it.
     name = model.removesuffix("_batch")
     prices = file.costs.get(name) or file.costs.get(name.rsplit("/", 1)[-1])
     if prices is None:
@@ -426,7 +426,7 @@ def _uncharged(file: _File) -> None:
 
 
 def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
-    """Yield input and output tokens of each further call in a row, besides its answer's."""
+    """Yield input and output tokens of each call in a row, except the call that answered."""
     if isinstance(value, list):
         for item in cast(list[object], value):
             yield from _named(item, answer_usage)
@@ -443,7 +443,7 @@ def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
 
 
 def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
-    """Yield for each further call in a row whether one of its token counts is invalid."""
+    """Yield, per call in a row except the call that answered, whether a token count is invalid."""
     if isinstance(value, list):
         for item in cast(list[object], value):
             yield from _miscounted(item, answer_usage)

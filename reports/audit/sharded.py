@@ -88,7 +88,7 @@ def leases_kept(run: Path, check: InvariantCheck) -> Faults:
 
 @dataclass(slots=True)
 class GrantedDollars:
-    """Dollars that a journal of leases grants to shards; checks the shards' own journals."""
+    """The dollars that a journal of leases grants to each shard, to check the shards' journals."""
 
     limit: Decimal | None = None
     leases: dict[str, lease.ShardLease] = field(default_factory=dict[str, lease.ShardLease])
@@ -115,7 +115,7 @@ class GrantedDollars:
         return ""
 
     def broken_by(self, folder: Path) -> Iterator[str]:
-        """Yield how a shard's journals break leases: none open, too many dollars or processes."""
+        """Yield how a shard broke its leases: none open, too many dollars, several processes."""
         spent = Decimal(0)
         for generation, pids, usd in _by_generation(folder):
             spent += usd
@@ -129,7 +129,7 @@ class GrantedDollars:
 
 
 def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
-    """Return each generation of a lease (0: older journals), its process ids and its dollars."""
+    """Return (generation of a lease, process ids, dollars paid); 0 is for older journals."""
     pids, paid = dict[int, set[int]](), defaultdict[int, Decimal](Decimal)
     for path in folder.glob(f"{FOLDER}/*/*.jsonl"):
         generation = 0

@@ -1,4 +1,4 @@
-"""Replies that systems share: each was paid once, by a call of the run with the same reply."""
+"""Replies that several systems of a run share: checks that a call of the run paid for each."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping

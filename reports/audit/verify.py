@@ -99,7 +99,7 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
 
 
 def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Yield the files that have become symbolic links: their targets may change at any time."""
+    """Yield files that were replaced by symbolic links: a link's target may change at any time."""
     text = "it was a file and is now a symbolic link: put the file itself here"
     for entry in manifest.files:
         if not entry.link and is_link(log_dir, entry.path):
@@ -107,7 +107,7 @@ def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _of_others(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Yield changed files that the run did not write; only a changed `verify.py` is grave."""
+    """Yield changes of files that no run wrote; only a changed or deleted `verify.py` is grave."""
     sealed = {entry.path: entry for entry in manifest.files if entry.kind == "beside"}
     for path, entry in sealed.items():
         grave, file = path == WITNESS, log_dir / path
@@ -155,7 +155,7 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
 
 
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
-    """Return a file's differences from its entry in the manifest, and faults recorded there."""
+    """Return a file's differences from its manifest entry, and the faults recorded in the entry."""
     file, path = log_dir / old.path, old.path
     stale = [Finding("edited", path, "", f"when it was taken in: {fault}") for fault in old.faults]
     if file_digest(file) == old.sha256:
@@ -230,7 +230,7 @@ Verdict = Literal["unsigned", "signed", "known", "invalid", "other-key"]
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The verdict on a directory's signature: `known` means signed by the requested key."""
+    """The verdict on a directory's signature; `known`: the requested key made the signature."""
 
     verdict: Verdict
     key: str = ""

@@ -1,7 +1,7 @@
-"""The HTML site of a comparison: tables, matrix, every query and audit, readable from a disk.
+"""The HTML site of a comparison: tables, matrix, all queries, audit; opens from disk, no server.
 
-Read `build` (writes a site), `index` (cells of the matrix), `texts` (queries in full),
-`comparison`, `audit_page` and `training_page` (variables of templates), `view` (the server).
+Modules: `build` writes a site; `index` has the data of the matrix, `texts` the queries in full;
+`comparison`, `audit_page` and `training_page` give variables to templates; `view` is the server.
 """
 
 from podium.reports.site.board import write_board

@@ -53,7 +53,7 @@ def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[st
 
 
 def _sides(change: RunChange) -> tuple[str, str]:
-    """Return the changed fact's value in each run, shortened: a list of plans may be long."""
+    """Return both runs' values of the changed property, shortened: a list of plans may be long."""
     return shortened(change.here, ARGUMENTS), shortened(change.against, ARGUMENTS)
 
 
@@ -64,7 +64,7 @@ def _concerned(systems: Sequence[str], difference: RunDifference) -> str:
 def _question(
     system: SystemDifference, verdict: ChangedVerdict, blocks: Sequence[SiteBlock]
 ) -> tuple[str, str, str, str, str]:
-    """Return a question, its link in this site, both grades, and `won` or `lost`."""
+    """Return a question, its link in this site, grades before and now, and `won` or `lost`."""
     candidates = (
         block
         for block in blocks

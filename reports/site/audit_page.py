@@ -189,7 +189,7 @@ def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[Waterfall
 
 
 def _bill(reconciliation: Reconciliation) -> dict[str, Any]:
-    """Return an invoice compared with the ledger: totals, and a line per bucket of the invoice."""
+    """Return template variables of an invoice comparison, with a row per time bucket and model."""
     return {
         "said": HEADING.format(reconciliation),
         "cells": CELLS,
@@ -225,7 +225,7 @@ def _bars(steps: Steps) -> list[WaterfallBar]:
 
 
 def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the tokens in each record of calls, then the causes of its difference to the ledger."""
+    """Yield the tokens in each record of calls, then causes of its difference from the ledger."""
     ledger = table.tokens.get("ledger", NO_TOKENS)
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
@@ -280,7 +280,7 @@ class _ShownFaults:
         self.calls: dict[str, dict[str, tuple[str, int]]] = {}
 
     def said(self, fault: AuditFault) -> str:
-        """Return a fault's text; if any suite is private, only if its own is known to be public."""
+        """Return a fault's text, or `WITHHELD` if it may quote a private suite."""
         files = self.files.get(fault.task)
         publishable = files is not None and files.task.partition(" ")[0] in self.open
         return WITHHELD if self.private and not publishable else fault.said
@@ -307,7 +307,7 @@ class _ShownFaults:
 
 
 def manifest_roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[Path, str]]:
-    """Yield each run directory with its manifest's root hash; empty if it has no manifest."""
+    """Yield each run directory with its manifest's root hash, or "" if it has no manifest."""
     for run in runs_of(folder, system_runs):
         try:
             yield run, read_manifest(run / FILE).root if (run / FILE).is_file() else ""

@@ -26,7 +26,7 @@ FILE = "leaderboard.json"
 UNAUDITED = "not audited"
 NO_JOURNAL = f"{UNAUDITED}: no journal of its calls is here, so its dollars are not checked"
 STATUSES = ("fail", "weak", "pass")
-"""Statuses of an audit, worst first: it has the worst status of its invariants."""
+"""Statuses of an audit, worst first: an audit has the worst status of its invariants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class BoardRow:
 
 
 def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) -> list[str]:
-    """Write the board of runs into a new folder; return a line with each table's size.
+    """Write a leaderboard of runs into a new folder; return a line with each table's size.
 
     `versions` are the current suite versions. UserError, before anything is written, for unfinished
     runs, a run given twice, or a run that shares no suite with another.
@@ -82,7 +82,7 @@ def _pairs(report: Report) -> list[Pair]:
 
 
 def _refuse_repeated(dirs: Sequence[Path], reports: Mapping[Path, Report]) -> None:
-    """Raise UserError for an unfinished run, and for a log that occurs twice."""
+    """Raise UserError for an unfinished run, and for a log that occurs in two directories."""
     owner: dict[str, Path] = {}
     for folder in dirs:
         logs = [name for run in reports[folder].system_runs for name in run.logs]
@@ -143,11 +143,11 @@ SHARED: Mapping[str, Callable[[Pair], str]] = {
     "max_tokens": _limits,
     "requests too long": lambda pair: pair[1].facts.overflows,
 }
-"""Facts that all rows of a table share -> how to get them from a row and its run."""
+"""Property that all rows of a table share -> function that reads it from a row and its run."""
 
 
 def _tables(rows: Sequence[BoardRow]) -> Iterator[dict[str, Any]]:
-    """Yield tables by suite, the largest first; the others with the facts that differ from it."""
+    """Yield tables by suite, the largest first; the others state how they differ from it."""
     groups: dict[tuple[str, ...], list[BoardRow]] = {}
     for row in rows:
         groups.setdefault(tuple(read(row.pair) for read in SHARED.values()), []).append(row)

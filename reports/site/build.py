@@ -39,7 +39,7 @@ from podium.reports.training_plot import write_curves
 from podium.reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
-"""File with the list of a site's files, which a later site may overwrite or remove."""
+"""`LISTING`: file that lists a site's files; a later site may overwrite or remove these."""
 OPTION = "--site directory"
 PAGES = {
     "index.html": "Comparison",
@@ -60,15 +60,15 @@ class SiteOptions:
     """The options of a site."""
 
     texts: bool | None = None
-    """Whether to include the texts of queries; None: only if there are up to texts.MOST."""
+    """Whether to include the texts of queries; None: only for at most `texts.MOST` queries."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite name -> current version; a page warns about runs with another version."""
     trainings: Sequence[Path] = ()
     """Folders that `podium train` wrote, for the page of trainings."""
     against: RunDifference | None = None
-    """The differences between this run and another, for the page of two runs."""
+    """The differences between this run and another, for the page that compares two runs."""
     served: bool = False
-    """Whether a server renders cells and texts on request."""
+    """Whether a server renders the matrix's cells and the texts on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class Site:
     folder: Path
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
-    """A sentence for each part that the site leaves out."""
+    """A sentence for each part that is missing from the site, e.g. texts of too many queries."""
     texts: tuple[RowTexts, ...] = ()
     """For each row, the logs to read its texts from, whether or not the site has them."""
     later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
-    """File name -> function that renders it on request: downloads, blocks with other references."""
+    """File -> function that renders it on request: downloads, blocks with other references."""
 
     @property
     def address(self) -> str:
@@ -105,7 +105,7 @@ def write_site(
     """Write the site of a report, made from the logs below `dirs`, into `out`.
 
     `beside` is data for the audit, collected when the report read these logs. Equal logs give equal
-    bytes. UserError as `refuse_foreign_site`, and for damaged logs.
+    bytes. UserError for damaged logs, and in the cases of `refuse_foreign_site`.
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder, beside=beside) for folder in dirs}
@@ -143,7 +143,7 @@ def write_site(
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
-    """Write the site of directories with served requests only; a server adds texts on request."""
+    """Write the site of `podium serve` directories without any run; a server adds the texts."""
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
     systems = served_systems(dirs, 0)
@@ -165,7 +165,7 @@ def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
-    """Write only the page of trainings; UserError as `write_site`, or if a folder has none."""
+    """Write only the page of trainings; UserError if a folder has none, or as in `write_site`."""
     refuse_foreign_site(out)
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")

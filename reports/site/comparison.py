@@ -1,4 +1,4 @@
-"""The first page of a site: comparisons, each of comparable rows (a block), audit and command."""
+"""The first page of a site: blocks of comparable rows, the audit, and the command of the run."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ MORE = (
 )
 """The columns that the page shows when a reader asks for more."""
 MOST = 250_000
-"""Maximum systems**2 * questions of a block that a site has once per possible reference."""
+"""Largest systems**2 * questions of a block for which readers may choose another reference."""
 Table = Sequence[Sequence[str]]
 
 
@@ -131,7 +131,7 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 def _references(block: SiteBlock, served: bool) -> list[int]:
     """Return the numbers of rows that a reader may choose as reference, one row per system.
 
-    A site without a server has none above `MOST` cells; there, use `podium report --vs`.
+    Empty without a server if systems**2 * questions is above `MOST`: use `podium report --vs`.
     """
     cells = len(block.pairs) ** 2 * len(block.questions)
     if len(block.pairs) < 2 or (cells > MOST and not served):
@@ -144,7 +144,7 @@ def _references(block: SiteBlock, served: bool) -> list[int]:
 
 
 def _held_against(report: Report, index: int, site_block: SiteBlock, number: int) -> str:
-    """Return the data file of a block in which row `number` is the reference."""
+    """Return the data file of a block compared with row `number` as the reference."""
     first_run = site_block.pairs[0][1]
     runs = [
         run
@@ -254,7 +254,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
 
 
 def _main(block: BlockSummary) -> list[TableRow]:
-    """Return the rows shown large: the declared system and the reference; or none."""
+    """Return the rows shown large: declared system and reference; empty if it is not compared."""
     row = headline_row(block.rows, block.declared)
     references = [row for row in block.rows if row.verdict == "reference"]
     return [row, *references] if row else []

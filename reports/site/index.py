@@ -28,13 +28,13 @@ from podium.reports.site.pages import data_script
 SHARD = 256
 """Number of queries (answers of one system) per text file."""
 ONE_FILE, MOST = 1_000_000, 2_000_000
-"""Maximum cells of a site for one file with all, and maximum for which any are written."""
+"""Maximum cells of a site to store in one file, and to store at all (then a file per block)."""
 NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
-"""Maximum distinct reasons with text, others have only a kind; maximum characters of each."""
+"""Maximum distinct reasons in full (later: only their kind); maximum characters of a reason."""
 OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
-"""Ids and measured times, removed from reasons because they make equal ones differ."""
+"""Ids and measured times, removed from reasons because they make equal reasons differ."""
 NONE = 0xFFFFFFFF
 TYPES: Mapping[str, tuple[str, float]] = {
     "score": ("<f4", np.nan),
@@ -45,20 +45,20 @@ TYPES: Mapping[str, tuple[str, float]] = {
     "calls": ("<u2", 0),
     "state": ("u1", NOT_ASKED),
 }
-"""Figure -> its dtype and its value for unknown. The widest come first, so that each column is
-aligned to its width."""
+"""Figure -> its dtype and its value for unknown. The widest dtypes come first, so that each array
+is aligned to its width."""
 NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
 """Fields of rows in which two blocks of one suite may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteBlock:
-    """One block of a report: comparable rows and their questions; cell order is fixed by it."""
+    """One block of a report: comparable rows and their questions; it fixes the order of cells."""
 
     name: str
     """Name of the block, unique within a report; part of URLs and file names."""
     first: int
-    """Number, among all rows of the report, of the block's first row; its others follow."""
+    """Number, among all rows of the report, of the block's first row; its other rows follow."""
     pairs: tuple[Pair, ...]
     questions: tuple[str, ...]
     """The ids of its questions, sorted."""
@@ -220,7 +220,7 @@ def _names_of(folders: Sequence[Path]) -> list[str]:
 
 
 def _state(result: QuestionResult) -> int:
-    """Return the state code of a result, as the comparison counts it."""
+    """Return the state code of a result, with the same rules as the comparison's counts."""
     if result.value is None:
         return UNSCORED
     if result.plan_fault:

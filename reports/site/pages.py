@@ -132,6 +132,6 @@ def query_address(block: str, question: str, epoch: int, system: str) -> str:
 
 
 def data_script(name: str, data: bytes) -> str:
-    """Return a data file: a script, since a page opened from a disk can load nothing else."""
+    """Return a data file as a script, because a page opened from disk can load nothing else."""
     packed = base64.b64encode(gzip.compress(data, mtime=0)).decode()
     return f'podium.put({json.dumps(name)}, "{packed}");\n'

@@ -75,7 +75,7 @@ class ServedSystem:
         return [query.trace for query in self.requests]
 
     def about(self) -> dict[str, Any]:
-        """Return the system's entry in the index: one block with one row."""
+        """Return the system's entry in the index, in the form of a block with one row."""
         row = {"row": self.row, "system": self.system, "name": self.system}
         head = {"name": self.name, "title": self.system, "suite": SUITE, "label": self.label}
         return {**head, "questions": self._traces, "epochs": 1, "rows": [row]}
@@ -91,7 +91,7 @@ def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, 
 
 
 def served_index(systems: Sequence[ServedSystem]) -> str:
-    """Return the data file from which the request page finds a request."""
+    """Return the data file in which the request page looks up a request."""
     return data_script(INDEX, json.dumps({"blocks": [each.about() for each in systems]}).encode())
 
 

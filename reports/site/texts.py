@@ -32,7 +32,7 @@ from podium.reports.site.index import SHARD, SiteBlock
 from podium.reports.site.pages import data_script
 
 LONGEST = 32_000
-"""Maximum characters of a text in a file; `podium view`, which reads the logs, shows the rest."""
+"""Maximum characters of a text in a file; `podium view` reads the logs and shows all of it."""
 MOST = 20_000
 """Default maximum of queries whose texts are written: some 100 MB of files."""
 
@@ -62,7 +62,7 @@ class RowTexts:
 def row_texts(
     dirs: Sequence[Path], shown: Iterable[SiteBlock], audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
-    """Return, for each row of `shown`, the logs with its texts; `audits` are by directory."""
+    """Return, for each row of `shown`, the logs with its texts; `audits`: directory -> audit."""
     pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
     by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
     texts: list[RowTexts] = []
@@ -89,9 +89,9 @@ def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
 def text_files(
     rows: Sequence[RowTexts], include: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
-    """Yield text files by name; if `include` is None, none for more than `MOST` queries.
+    """Yield text files by name; `include`: whether to; None: only for at most `MOST` queries.
 
-    Several processes write them to a temporary folder, from which they are moved.
+    Worker processes write the files to a temporary folder; the values move them to their place.
     """
     if not _are_wanted(rows, include):
         yield {}

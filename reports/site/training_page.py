@@ -83,7 +83,7 @@ def _right(point: CurvePoint | None) -> str:
 
 
 def _spent(run: TrainingRun) -> str:
-    """Return the dollars of a whole run; unknown if those of a step are."""
+    """Return a training's total dollars as text; unknown if the cost of a step is unknown."""
     spent = _last(spent_curve(run))
     return usd_about(spent.value if spent and spent.step == run.lines[-1]["step"] else None)
 
@@ -141,7 +141,7 @@ def _thinned(run: TrainingRun) -> Sequence[Line]:
 
 
 def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
-    """Return each worker's share of held-out plan steps, in percent; empty if there is none."""
+    """Return a table of each worker's share of plan steps on held-out questions, in percent."""
     workers = sorted({name for *_, line in validations for name in shares(line)})
     rows = [
         [run.name, f"{step:,}", *(percent(shares(line).get(name, 0.0)) for name in workers)]
@@ -152,7 +152,7 @@ def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
 
 
 def _bill(runs: Sequence[TrainingRun]) -> Iterator[Sequence[str]]:
-    """Yield a table of each worker's calls and dollars, header first; nothing without ledgers."""
+    """Yield rows of a table of workers' calls and dollars, header first; none without ledgers."""
     heads = ("training", "worker", "calls", "failed", "tokens in", "tokens out", "USD at list")
     if any(run.bill for run in runs):
         yield heads

@@ -1,6 +1,6 @@
-"""Serve the site to this machine, with texts of any size, rendered on request, and Inspect View.
+"""Serve the site to this machine: pages with full texts, rendered on request, and Inspect View.
 
-Every local process that can open a connection can read it. Web pages cannot:
+Every local process that can open a connection can read the site. Other web pages cannot:
 `podium.harness.listener` checks the Host header of a request, and `HEADERS` forbid other pages to
 embed a response. No file is served by its path: a request names a known page, row or log, or is
 refused.
@@ -72,7 +72,7 @@ class ViewOptions:
 
 @dataclass(slots=True)
 class _Made:
-    """The site that was built from one state of the runs' files."""
+    """A site, built from one state of the runs' files (paths, sizes, modification times)."""
 
     state: frozenset[tuple[str, int, int]]
     pages: Mapping[str, Path]
@@ -82,7 +82,7 @@ class _Made:
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """File name -> function that renders it on request: downloads, blocks with other references."""
+    """File -> function that renders it on request: downloads, blocks with other references."""
 
 
 @dataclass
@@ -105,11 +105,11 @@ class ServedRuns:
             return self._made
 
     def made(self) -> _Made:
-        """Return the last built site, to which the page that sends a request belongs."""
+        """Return the last built site, which the page that sends a request is part of."""
         return self._made or self.fresh()
 
     def file(self, site: _Made, name: str) -> Path | None:
-        """Return a file of the site, rendering a `later` one now; None for an unknown name."""
+        """Return a file of the site, rendered now if it is in `later`; None for an unknown name."""
         if name not in site.later:
             return site.pages.get(name)
         with self._lock:
@@ -151,7 +151,7 @@ class ServedRuns:
 
 
 def _are_served(dirs: Sequence[Path]) -> bool:
-    """Return whether directories contain served requests and no run."""
+    """Return whether directories contain requests to `podium serve`, and no run."""
     return not any(any(logs_below(folder)) for folder in dirs) and any(map(served_below, dirs))
 
 
@@ -280,7 +280,7 @@ NAMED = ("eval_id", "run_id", "task", "task_id", "task_version", "model")
 
 
 def _overview(path: Path) -> Json:
-    """Return a log's entry in Inspect's viewer, with the necessary fields of its `LogOverview`."""
+    """Return a log's entry for Inspect's viewer, with the required fields of its `LogOverview`."""
     with open_log(path) as log:
         header = log.header
         about, stats = header["eval"], header.get("stats") or NOTHING
