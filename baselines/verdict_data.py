@@ -37,7 +37,7 @@ Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 
 
 class VerdictRow(BaseModel):
-    """Base of rows of other projects' files: extra columns are ignored."""
+    """Base class of rows in files of other projects: unknown columns are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
@@ -53,7 +53,7 @@ class SourceRequest:
 
 
 def check_json(model: type[RowT], path: Path) -> RowT:
-    """Read a JSON file (also .gz) as `model`; UserError if it is absent, damaged or unfit."""
+    """Read a JSON file (also .gz) as `model`; UserError if it is absent, damaged or invalid."""
     try:
         content = read_limited(path, DOCUMENT)
         text = unpack_gzip(content) if path.suffix == ".gz" else content
@@ -77,7 +77,7 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
 
 
 def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, earlier: str) -> None:
-    """Add a question to `by_id`; UserError if it differs from an equally named one there."""
+    """Add a question to `by_id`; UserError if a different question has the same id there."""
     if by_id.setdefault(row.id, row) != row:
         raise UserError(f"{path}: question {row.id} differs from that of {earlier}.")
 
@@ -126,7 +126,7 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
 def _packed_matrix(
     name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
 ) -> Matrix:
-    """Return the matrix of a packed source, or of one group; adds a note if texts are absent."""
+    """Return the matrix of a packed source, or of one group, with a note if texts are absent."""
     questions, cells = packed_verdicts(name)
     if group:
         questions = [q for q in questions if q.group == group]
@@ -190,7 +190,7 @@ def read_leaderboard(request: SourceRequest) -> Matrix:
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
 COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
-"""Sources that are used, and the format of their models' names: two ran equally named models."""
+"""Source -> format of its models' names (both sources have models of the same name)."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
 
@@ -279,7 +279,7 @@ def read_aime(request: SourceRequest) -> Matrix:
 ROUTERBENCH_FOLDER = "routerbench_zs"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
 SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eval"}
-"""Our split of a file, by the word in its name."""
+"""Word in a file's name -> podium's name of the split."""
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
@@ -446,7 +446,7 @@ class _RecordFile(VerdictRow):
 
 
 def read_llmrouterbench(request: SourceRequest) -> Matrix:
-    """Return the matrix of a directory of result files; UserError if files' questions differ."""
+    """Return the matrix of a directory of result files; UserError if an id has two questions."""
     folder = Path(request.path)
     if not request.path or not folder.is_dir():
         raise UserError(

@@ -55,7 +55,7 @@ _OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # prefixes of array names in 
 
 
 Estimator = Callable[[Sequence[str]], Estimates]
-"""Texts -> a trained router's predictions per worker, workers in the artefact's order."""
+"""Question texts -> a trained router's predictions, with workers in the artefact's order."""
 
 
 def train_router(
@@ -87,7 +87,7 @@ def train_router(
 
 
 def load_router(learned: Artifact) -> Estimator:
-    """Return an artefact's router; UserError if it is damaged or its embedder is missing."""
+    """Return an artefact's router as a function; UserError if damaged or without its embedder."""
     about = learned.about
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is not a router. Routers are: {', '.join(ROUTERS)}.")
@@ -280,7 +280,7 @@ def routing_prompt(question: str, cards: Sequence[str]) -> str:
 
 
 def named_worker(reply: str, workers: int) -> int | None:
-    r"""Return the index (from 0) of the last worker that a reply names; None if it is not listed.
+    r"""Return the index (from 0) of the last worker that a reply names; None if not in the list.
 
     >>> named_worker("Model 2 is best.\nmodel_id = [2]", 3), named_worker("2", 3)
     (2, 2)
