@@ -159,7 +159,7 @@ Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
 
 
 def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
-    """Return the most accurate cascade of at most `STAGES` workers; of equals, the cheapest."""
+    """Return the most accurate cascade of at most `STAGES` workers; on a tie, the cheapest."""
     workers = range(tries.values.shape[1])
     chains = (
         (order, thresholds, *tries.measure(order, thresholds))
@@ -188,7 +188,7 @@ class CascadeExplorer:
         return Round("podium/try_cascade", args, questions, workers, most_calls=calls)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact: the best order of workers, its thresholds and scorer's weights."""
+        """Return the trained artefact: order of workers, thresholds, and the scorer's weights."""
         rows = _complete([trial for tried in done for trial in tried], len(given.workers))
         values = np.array([[trial.value for trial in row] for row in rows], np.float64)
         sure = np.array([[trial.noted["confidence"] for trial in row] for row in rows], np.float64)
@@ -229,7 +229,7 @@ def _out_of_fold(features: Floats, right: Floats) -> Floats:
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
-    """Return a row of tries, one per worker, for each question that has grades of all workers."""
+    """Return, for each question graded for all workers, its training results in worker order."""
     by_question: dict[str, dict[int, TrialResult]] = {}
     for trial in tries:
         if trial.value is not None:
@@ -386,7 +386,7 @@ register_learner(FRUGAL.name, frugal_system)
 
 @register
 def try_cascade(scorer: str, samples: int) -> System:
-    """Return the system that asks and scores the pool's n-th worker in epoch n, for training."""
+    """Return the system for training: in epoch n, it asks and scores the pool's n-th worker."""
     scoring = Scoring(cast(Scorer, scorer), samples)
 
     async def answer(question: Question, pool: Pool) -> Answer:

@@ -30,7 +30,7 @@ from podium.harness.rewards.splits import question_digest
 from podium.harness.system import System
 
 MakeT = TypeVar("MakeT", bound=Callable[..., System])
-Rounds = Sequence[Sequence[TrialResult]]  # graded training tries, a list per round
+Rounds = Sequence[Sequence[TrialResult]]  # training results, a list per round of training
 
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
@@ -117,7 +117,7 @@ def hash_words(text: str, dims: int) -> Floats:
 def learnt_from(
     system: str, budget: TrainingBudget, rounds: Rounds, settings: Mapping[str, Any]
 ) -> ArtifactSource:
-    """Return an artefact's provenance: its training questions, workers, settings and tries."""
+    """Return an artefact's provenance: training questions, workers, settings, digest of results."""
     tries = [trial for tried in rounds for trial in tried]
     question_ids = {trial.question for trial in tries}
     rows = [[t.question, t.epoch, t.value, t.usd, dict(t.noted)] for t in tries]

@@ -115,7 +115,7 @@ def describe_design(design: Design, workers: int) -> Floats:
 NAME, WEIGHTS = "router-mas", "weights"
 WORDS = 4  # hashed features of the question; each is multiplied with each feature of a design
 RIDGE = 3.0  # ridge penalty: a small budget has far fewer training tries than features
-DRAWN_DESIGNS = 200  # random designs per question, of which the best predicted one is run
+DRAWN_DESIGNS = 200  # random designs per question; the one with the best prediction is run
 SOURCE = "MasRouter, arXiv 2502.11133"
 
 
@@ -160,7 +160,7 @@ class MasExplorer:
     """Training procedure: one random design per train question and epoch, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round of tries, None once it is done.
+        """Return the only round of training runs; None once it is done.
 
         It has as many questions, or as many whole epochs, as the budget covers.
         """

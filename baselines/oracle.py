@@ -172,7 +172,7 @@ def _draws(
             memory=memories[seed],
         )
         reply = (await execute(plan, question.sealed(), pool)).text
-        # Two replies with the same program run it once.
+        # Replies with the same program share a grade, so that it runs once.
         program = normalised("program", reply) if question.kind == "program" else None
         key = reply if program is None else program
         if key not in grades:
@@ -270,7 +270,7 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
                 choices[task.id] = await best_realised(plans, task, pool=pool(0), grade=grade)
             else:
                 choices[task.id] = await best_expected(plans, task, pool_factory=pool, grade=grade)
-            write_plans(path, choices)  # after each question, so that Ctrl-C loses only one
+            write_plans(path, choices)  # after each question, so that Ctrl-C loses at most one plan
 
     if missing := [question for question in questions if question.id not in choices]:
         path.parent.mkdir(parents=True, exist_ok=True)

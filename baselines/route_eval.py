@@ -39,7 +39,7 @@ FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Indices of questions in a matrix: those to train on, and those to evaluate on."""
+    """Indices of questions in a grade matrix: those to train on, and those to evaluate on."""
 
     train: Rows
     test: Rows
@@ -55,7 +55,7 @@ class Split:
 
 
 def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Split questions by a rule: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`."""
+    """Split the questions by a rule such as `date:0.3`, `share:0.5`, `folds:5`, `declared`."""
     kind, _, text = rule.partition(":")
     count, _, unit = text.partition(":")
     if kind in ("date", "share"):
@@ -112,7 +112,7 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
         hint = fit.get(len(order), f"name 2 to {len(order)}")
         raise UserError(f"{matrix.name}: {k} folds cannot be made of {available}: {hint}.")
     Random(f"folds/{seed}").shuffle(order)
-    order.sort(key=len, reverse=True)  # stable: shuffled among equals
+    order.sort(key=len, reverse=True)  # stable: units of equal size stay shuffled
     folds: list[list[int]] = [[] for _ in range(k)]
     for unit in order:
         min(folds, key=len).extend(unit)

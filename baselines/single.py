@@ -106,7 +106,7 @@ REVIEW = (
     "Review your work so far. Look for mistakes in every attempt above, correct what is wrong, and "
     "then give your final answer to the question, in the form it asks for."
 )
-"""Our own words: the paper (arXiv 2512.04388) does not print its prompt."""
+"""The review prompt, in our own words: the paper (arXiv 2512.04388) does not print its prompt."""
 
 TIMES = 5  # prompts of self-reflection; also the factor of the token limit (arXiv 2512.04388)
 

@@ -200,7 +200,7 @@ class TemplateExplorer:
         return Round("podium/try_templates", {"tries": tries}, len(tries), epochs, start)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact with each cluster's best template; UserError if there is no try."""
+        """Return the artefact with each cluster's best template; UserError if nothing was tried."""
         if not any(done):
             raise UserError(
                 f"{NAME}: {given.calls} worker calls are too few for one try. Raise --train-calls."

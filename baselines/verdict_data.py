@@ -91,12 +91,12 @@ ABOUT = ("id", "kind", "date", "group", "split")
 
 
 def packed_path(name: str) -> Path:
-    """Return the path of a source's packed grades."""
+    """Return the path of a source's compressed grades in the package."""
     return Path(__file__).with_name("verdicts") / f"{name}.csv.gz"
 
 
 def packed_verdicts(name: str) -> Verdicts:
-    """Return a source's packed questions, without texts, and its grades."""
+    """Return the questions (without texts) and grades of a source in the package."""
     questions, cells, path = list[MatrixQuestion](), list[MatrixCell](), packed_path(name)
     for n, row in read_rows(path):
         questions.append(MatrixQuestion(text="", **{key: row[key] for key in ABOUT}))
@@ -126,7 +126,7 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
 def _packed_matrix(
     name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
 ) -> Matrix:
-    """Return the matrix of a packed source, or of one group, with a note if texts are absent."""
+    """Return the grade matrix of a source in the package, or of one group; notes absent texts."""
     questions, cells = packed_verdicts(name)
     if group:
         questions = [q for q in questions if q.group == group]
@@ -167,7 +167,7 @@ def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:
 
 
 def read_leaderboard(request: SourceRequest) -> Matrix:
-    """Return the leaderboard's matrix of a LiveCodeBench release; UserError if it is unknown."""
+    """Return the grade matrix of a LiveCodeBench leaderboard; UserError for an unknown release."""
     version = request.path or BOARDS[0]
     if version not in BOARDS:
         raise UserError(f"There is no leaderboard {version!r}; there are: {', '.join(BOARDS)}.")
@@ -208,7 +208,7 @@ class _Epoch(VerdictRow):
 
 
 def read_gpqa(request: SourceRequest) -> Matrix:
-    """Return GPQA-Diamond's matrix; UserError if a file is absent or incomplete."""
+    """Return the grade matrix of GPQA-Diamond; UserError if a file is absent or incomplete."""
     verdicts, epochs = request.data / VERDICTS, request.data / EPOCHS
     pin = pin_files(verdicts, epochs)
     cells = [
@@ -264,7 +264,7 @@ class _AimeProblem(VerdictRow):
 
 
 def read_aime(request: SourceRequest) -> Matrix:
-    """Return AIME 2025's matrix of four models; UserError if the file of problems is damaged."""
+    """Return AIME 2025's grade matrix of four models; UserError if the problem file is damaged."""
     problems = request.data / AIME_PROBLEMS
     rows = check_rows(_AimeProblem, problems) if problems.is_file() else ()
     texts = {row.id: row.problem for row in rows}
@@ -283,7 +283,7 @@ SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eva
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
-    """Return the matrix of a CSV file, a folder of CSV files or a slice (default: all slices)."""
+    """Return RouterBench's grade matrix: of a CSV file, a folder of them, or a slice (or all)."""
     paths = _routerbench_paths(request)
     questions, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
     group = request.path.replace("_", "-") if not paths else ""
@@ -383,7 +383,7 @@ class _RouterArenaRow(VerdictRow):
 
 
 def read_routerarena(request: SourceRequest) -> Matrix:
-    """Return RouterArena's matrix: two models, or a directory's; UserError if unreadable."""
+    """Return RouterArena's grade matrix of two models, or of those in a directory."""
     paths = _routerarena_paths(request)
     pin = pin_files(*paths, fetch="routerarena")
     questions, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
@@ -446,7 +446,7 @@ class _RecordFile(VerdictRow):
 
 
 def read_llmrouterbench(request: SourceRequest) -> Matrix:
-    """Return the matrix of a directory of result files; UserError if an id has two questions."""
+    """Return the grade matrix of a folder of result files; UserError if an id has two questions."""
     folder = Path(request.path)
     if not request.path or not folder.is_dir():
         raise UserError(

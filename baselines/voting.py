@@ -165,7 +165,7 @@ AGAIN = (
     "Take these answers as advice that may be wrong: compare them with your own reasoning, then "
     "give your updated answer to the question, in the form it asks for."
 )
-"""Our own words, from the paper's description: the authors' repository has no licence."""
+"""The debate's prompts, in our words after the paper: the authors' repository has no licence."""
 
 AGENTS, ROUNDS = 3, 2  # as in most of the authors' tables
 

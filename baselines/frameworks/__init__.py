@@ -167,7 +167,7 @@ def team_of(pool: Pool, team: Named) -> with_frameworks.Team:
 
 
 def framework_system(name: str, team: Named) -> System:
-    """Return a framework's planner, executor and verifier; UserError if `name` is not installed."""
+    """Return the three-step system as built with framework `name`; UserError if not installed."""
     if reason := missing_extra(FRAMEWORKS[name]):
         raise UserError(reason)
 

@@ -61,7 +61,7 @@ Estimator = Callable[[Sequence[str]], Estimates]
 def train_router(
     router: Router, matrix: Matrix, seed: int = 0, with_embedder: Embedder | None = None
 ) -> Artifact:
-    """Return a trained router's artefact; the same matrix and seed give the same bytes."""
+    """Train a router on a grade matrix and return its artefact: same input, same bytes."""
     used = with_embedder or TfIdf()
     if not matrix.publishable:
         raise UserError(
@@ -254,7 +254,7 @@ USER QUESTION:
 
 AVAILABLE LANGUAGE MODELS:
 {models}"""
-"""Our own wording, in the form of the conductor's prompt (conductor/prompt.py). A control for
+"""The router's prompt, in our words and the form of conductor/prompt.py. A control for
 trained routers and conductors: same information, no training, a plan of one step."""
 
 _NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)

@@ -151,7 +151,7 @@ def _cutoffs(args: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:
-    """Print the table of rules by which a suite reads replies; return 0."""
+    """Print the table of rules that extract answers from replies; return 0."""
     from podium.harness.rules import rule_table
     from podium.harness.run.catalogue import find_named
     from podium.harness.suite import Explained
@@ -251,25 +251,25 @@ class InstalledParts(Mapping[str, Any]):
         return {entry.name: entry for entry in entry_points(group=self._group)}
 
     def __getitem__(self, name: str) -> Any:
-        """Return the part of this name; KeyError if unknown, UserError if it cannot be loaded."""
+        """Return the object of this name; KeyError if unknown, UserError if it cannot be loaded."""
         if name not in self._loaded:
             self._loaded[name] = self._load(self._entries[name])
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether an installed package offers a part of this name; does not import it."""
+        """Return whether an installed package offers this name; does not import the object."""
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of the parts; imports nothing."""
+        """Yield the names; imports no object."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return the number of parts."""
+        """Return the number of names."""
         return len(self._entries)
 
     def package(self, name: str) -> str:
-        """Return the name and version of the package that offers a part; else `podium`.
+        """Return name and version of the package that offers `name`; `podium` if no package does.
 
         >>> InstalledParts("podium.systems").package("moa-lite")
         'podium'

@@ -65,7 +65,7 @@ def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: An
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
-    """Return directories of runs and of trainings; UserError for incompatible options."""
+    """Return the given directories of runs, and of trainings; UserError if options conflict."""
     from podium.reports.training_runs import is_training
 
     trainings = [folder for folder in args.dirs if is_training(folder)]

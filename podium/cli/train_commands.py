@@ -130,7 +130,7 @@ texts, if these must not be published."""
 
 
 def study_for(settings: Any) -> Any:
-    """Return the training data of a config's `[verdicts]`; UserError if it has several folds."""
+    """Return a config's `[verdicts]` as training data; UserError if its split has several folds."""
     from podium.baselines.route_eval import split_matrix
     from podium.baselines.verdict_sources import SOURCES
     from podium.conductor.verdict_reward import split_verdicts
@@ -416,7 +416,10 @@ def route_command(args: argparse.Namespace) -> int:
 
 
 def whole_matrix(source: str, data: Path | None) -> Any:
-    """Return a source's matrix of questions graded for all workers; a note counts the others."""
+    """Return a source's grade matrix, without questions that lack a worker's grade.
+
+    A note in the matrix has the number of questions left out.
+    """
     from podium.baselines.verdict_data import SourceRequest
     from podium.baselines.verdict_sources import read_matrix
     from podium.suites.data import data_folder
