@@ -203,7 +203,7 @@ def fusion_system(
     panel: str | list[str] | None = None,
     aggregator: str | None = None,
 ) -> System:
-    """Return Fusion of the workers in `panel`, `preset` or pool; `aggregator` judges and writes."""
+    """Return Fusion of `panel`, `preset`, or the pool's first 8; `aggregator` judges and writes."""
     FUSION.methods.arguments(preset or "")  # raises for an unknown preset
 
     async def answer(question: Question, pool: Pool) -> Answer:

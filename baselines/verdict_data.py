@@ -190,7 +190,7 @@ def read_leaderboard(request: SourceRequest) -> Matrix:
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
 COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
-"""Source -> format of its models' names (both sources have models of the same name)."""
+"""Source that is used -> format of its models' names (both have models of the same name)."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
 

@@ -125,8 +125,7 @@ def _prompts(run: Path) -> list[str]:
 
 NAME = "conductor, study"
 PUBLIC = 400
-"""Number of questions per practice suite that a tokenizer is trained on, in place of the source's
-texts, if these must not be published."""
+"""Questions per practice suite that train a tokenizer if the source's texts must stay private."""
 
 
 def study_for(settings: Any) -> Any:
