@@ -1,7 +1,7 @@
 """Alternatives to a learned conductor, and the controls.
 
 Belongs here: systems that plan by a person's rule, a router, a search or a framework, each a
-`System` and an Inspect solver. Does not: plans written by a model (conductor/), suites (suites/).
+`System` and an Inspect solver. Elsewhere: plans written by a model (conductor/), suites (suites/).
 To add one, read `single.py` and `voting.py`, and add its card to `SYSTEMS`.
 """
 
@@ -73,4 +73,5 @@ SYSTEMS: Mapping[str, SystemCard] = {
         frameworks.CREWAI,
     )
 }
-"""Cards by system name, in the row order of tables. `single:<worker>` stands for every worker."""
+"""System name -> its card (a description), in the row order of tables. All single workers share the
+card `single:<worker>`."""

@@ -1,4 +1,4 @@
-"""The solvers Inspect finds: `inspect eval podium/aime25 --solver podium/moa_3 -S pool=NAME`."""
+"""Solvers that Inspect finds by name: `inspect eval TASK --solver podium/moa_3 -S pool=NAME`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["best_single", "single"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a solver by its name."""
+    """Return the solver of this name; AttributeError if there is no such solver."""
     if name not in common.SOLVERS:
         raise AttributeError(f"baselines has no solver {name!r}")
     return common.SOLVERS[name]

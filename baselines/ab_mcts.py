@@ -1,7 +1,8 @@
-"""AB-MCTS-A: a tree search that decides, before each call, whether to go wider or deeper.
+"""AB-MCTS-A: a tree search over replies that decides, before each call, to go wider or deeper.
 
-Inoue et al., arXiv 2503.04412, by the authors' library treequest; AB-MCTS-M is left out: it needs
-pymc, and minutes per decision. A node is a reply; going deeper asks a worker to improve it.
+Wider: a worker answers the question anew. Deeper: a worker improves an earlier reply. The search is
+the library treequest by the method's authors (Inoue et al., arXiv 2503.04412). Their variant
+AB-MCTS-M is not included, because it needs pymc, and minutes per decision.
 """
 
 from collections import Counter
@@ -29,7 +30,7 @@ REFINE = (
     "Find what is wrong or weak in it, and answer the question again, completely and in the form "
     "it asks for."
 )
-"""Our own words: the authors' prompts are made for their benchmarks."""
+"""The prompt to improve a reply, in our own words: the authors' prompts suit only their tasks."""
 
 AGREEMENT = "{same} of {others} other answers so far agree with it."
 UNREADABLE = "No answer could be read from it."
@@ -67,7 +68,7 @@ def _step(trial: Any, grades: Sequence[Grade]) -> Step:
 
 
 async def _graded(session: Session, start: int) -> list[Grade]:
-    """Grade replies from index `start` on: by public tests, or by agreement with all replies."""
+    """Return grades of the replies from index `start` on: by public tests, else by agreement."""
     texts = [reply.text for reply in session.replies]
     if is_tested(session):
         return await public_results(session, texts[start:])
@@ -76,7 +77,7 @@ async def _graded(session: Session, start: int) -> list[Grade]:
 
 
 def agreement(answers: Sequence[str | None], index: int) -> Grade:
-    """Return a grade: the share of other answers equal to answer `index`; 0 if it is None.
+    """Return the grade of answer `index`: the share of other answers that equal it; 0 for None.
 
     >>> agreement(["7", "7", "8"], 0).value, agreement(["7"], 0).value, agreement([None], 0).value
     (0.5, 0.5, 0.0)
@@ -91,7 +92,7 @@ def agreement(answers: Sequence[str | None], index: int) -> Grade:
 
 @contextmanager
 def _global_draws(random: np.random.RandomState) -> Generator[None]:
-    """Set NumPy's global random state, which treequest draws from; do not await in the block."""
+    """In the block, make `random` NumPy's global generator, which treequest uses; do not await."""
     state: Any = np.random.get_state()
     np.random.set_state(random.get_state())
     try:
@@ -113,7 +114,7 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
         drawn = seeded_random(AB_MCTS.name, seed, question.id, pool.epoch)
         random = np.random.RandomState(drawn.getrandbits(32))
         session, tree = Session(question, pool), algorithm.init_tree()
-        grades: list[Grade] = []  # by index of the step, as in the tree
+        grades: list[Grade] = []  # by step index, which is also the node's state in the tree
         while (remaining := calls - len(grades)) > 0:
             with _global_draws(random):
                 tree, trials = algorithm.ask_batch(tree, min(batch, remaining), list(pool.workers))

@@ -15,14 +15,14 @@ from podium.harness.system import Calls, System, SystemCard
 from podium.harness.workflow import Sampling, Step
 
 SAMPLES = 5
-TRIES, WARMEST = 5, 0.5  # as in the paper: most tries, and the last try's temperature
+TRIES, WARMEST = 5, 0.5  # maximum tries, and the last try's temperature (arXiv 2407.01502)
 
 SOURCE = "Kapoor et al. 2024, AI Agents That Matter, arXiv 2407.01502"
 _PUBLIC = (
     "tries are checked on the tests that the question shows, as the paper says (simple.py in its "
     "repository checks on the hidden ones)"
 )
-"""github.com/benediktstroebl/agent-eval, LLMDebugger/programming/simple.py, commit 9fc2698."""
+"""`simple.py`: github.com/benediktstroebl/agent-eval, LLMDebugger/programming, commit 9fc2698."""
 
 BEST_OF_N_TESTS = SystemCard(
     name="best-of-n-tests",
@@ -145,7 +145,7 @@ def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
 
 
 def cheapest_first(pool: Pool) -> tuple[str, ...]:
-    """Return workers by input plus output price; pool order for ties, or if a price is unknown."""
+    """Return workers, lowest input plus output price first; in pool order if a price is unknown."""
     if pool.spec is None:
         return pool.workers
     prices = pool.spec.book().prices

@@ -1,4 +1,4 @@
-"""Cascades: ask a cheap worker, keep its answer if a scorer trusts it, else ask a dearer one.
+"""Cascades: ask a cheap worker, keep its answer if a scorer trusts it, else ask a costlier one.
 
 FrugalGPT (Chen et al. 2023, arXiv 2305.05176) and AutoMix (Aggarwal et al. 2023, arXiv 2310.12963),
 after the papers. The workers, their order and confidence thresholds are learnt on train splits.
@@ -95,7 +95,7 @@ Scored = tuple[str, float, Sequence[float]]
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
 ) -> Scored:
-    """Ask a worker, score its answer; `weights`: the logistic scorer's, None if untrained."""
+    """Ask a worker and score its answer; `weights` of the logistic scorer: None if untrained."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
         replies = await session.ask_all([Step(worker)] * scoring.samples)
@@ -120,7 +120,7 @@ def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
 
 
 def answer_features(question: Question, reply: str) -> Floats:
-    """Return the logistic scorer's inputs for a question and a reply: (FEATURES,)."""
+    """Return the logistic scorer's inputs for a question and a reply: an array (FEATURES,)."""
     answered = float(normalised(question.kind, reply) is not None)
     shape = [1.0, answered, min(1.0, len(reply) / 4000)]
     return np.array([*shape, *hash_words(question.text, WORDS), *hash_words(reply, WORDS)])
@@ -133,7 +133,7 @@ FOLDS = 5  # cross-validation folds: thresholds are chosen on out-of-fold confid
 
 @dataclass(frozen=True, slots=True)
 class CascadeTries:
-    """Grades, confidences and costs of every worker on every question: (questions, workers)."""
+    """Each worker's grade, confidence and cost on each question: arrays (questions, workers)."""
 
     values: Floats
     confidences: Floats
@@ -159,7 +159,7 @@ Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
 
 
 def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
-    """Return the most accurate cascade of at most `STAGES` workers; of equals, the cheapest."""
+    """Return the most accurate cascade of at most `STAGES` workers; on a tie, the cheapest."""
     workers = range(tries.values.shape[1])
     chains = (
         (order, thresholds, *tries.measure(order, thresholds))
@@ -188,7 +188,7 @@ class CascadeExplorer:
         return Round("podium/try_cascade", args, questions, workers, most_calls=calls)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact: the best order of workers, its thresholds and scorer's weights."""
+        """Return the trained artefact: order of workers, thresholds, and the scorer's weights."""
         rows = _complete([trial for tried in done for trial in tried], len(given.workers))
         values = np.array([[trial.value for trial in row] for row in rows], np.float64)
         sure = np.array([[trial.noted["confidence"] for trial in row] for row in rows], np.float64)
@@ -212,7 +212,7 @@ class CascadeExplorer:
 
 
 def _weights(features: Floats, right: Floats) -> Floats:
-    """Fit a logistic scorer per worker to its (questions,) grades: weights (workers, FEATURES)."""
+    """Return weights (workers, FEATURES) of a logistic scorer per worker, fitted to its grades."""
     ridge = np.ones(FEATURES)
     workers = range(right.shape[1])
     return np.array([ridge_logistic(features[:, w], right[:, w], ridge) for w in workers])
@@ -229,7 +229,7 @@ def _out_of_fold(features: Floats, right: Floats) -> Floats:
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
-    """Return a row of tries, one per worker, for each question that has grades of all workers."""
+    """Return, for each question graded for all workers, its training results in worker order."""
     by_question: dict[str, dict[int, TrialResult]] = {}
     for trial in tries:
         if trial.value is not None:
@@ -356,8 +356,9 @@ def _register(name: str, usual: Scoring) -> None:
     ) -> System:
         """Ask worker after worker until the scorer trusts an answer.
 
-        A `learned` artefact sets workers and thresholds; without one, `workers` (`-S workers=a,b`)
-        and one `threshold` do. UserError if `samples` differs from the artefact's.
+        The trained artefact in the file `learned` sets workers and thresholds; if it is None, set
+        `workers` (`-S workers=a,b`) and a `threshold` for all. UserError if `samples` differs from
+        the artefact's.
         """
         taught = read_artifact(learned, name, sha256) if learned else None
         trained_samples = (taught.about.settings or {}).get("samples") if taught else samples
@@ -376,7 +377,7 @@ _register(AUTOMIX.name, VERIFIER)
 
 
 def frugal_system(learned: Artifact) -> System:
-    """Return the cascade whose logistic scorer was fitted: `learned` holds its weights."""
+    """Return the cascade with a fitted logistic scorer, whose weights are in `learned`."""
     return cascade_system(LOGISTIC, learned)
 
 
@@ -385,7 +386,7 @@ register_learner(FRUGAL.name, frugal_system)
 
 @register
 def try_cascade(scorer: str, samples: int) -> System:
-    """Return the system that asks and scores the pool's n-th worker in epoch n, for training."""
+    """Return the system for training: in epoch n, it asks and scores the pool's n-th worker."""
     scoring = Scoring(cast(Scorer, scorer), samples)
 
     async def answer(question: Question, pool: Pool) -> Answer:

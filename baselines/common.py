@@ -30,7 +30,7 @@ from podium.harness.rewards.splits import question_digest
 from podium.harness.system import System
 
 MakeT = TypeVar("MakeT", bound=Callable[..., System])
-Rounds = Sequence[Sequence[TrialResult]]  # graded training tries, a list per round
+Rounds = Sequence[Sequence[TrialResult]]  # training results, a list per round of training
 
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
@@ -47,7 +47,7 @@ def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
 
 
 def registered(make: Callable[..., System], name: str = "") -> Callable[..., Solver]:
-    """Return the solver that Inspect finds by name: it takes the system's arguments, and `pool`."""
+    """Return a system as an Inspect solver, registered by name, with an added argument `pool`."""
 
     @wraps(make)
     def made(*args: Any, pool: str | None = None, **kwargs: Any) -> Solver:
@@ -98,8 +98,8 @@ _SIGN = 1 << 31  # the bit of a word's hash that sets its sign; the others set i
 def hash_words(text: str, dims: int) -> Floats:
     """Return a text's unit vector (dims,): signed, log-scaled, hashed counts of words and pairs.
 
-    It measures shared words, not meaning, but needs no model and no fit, and is the same on every
-    machine. A text without words gives zeros.
+    Vectors of texts that share words are similar, whatever the meaning. No model and no fit is
+    needed, and the result is the same on every machine. A text without words gives zeros.
 
     >>> hash_words("2 + 2", 4).shape, round(float(hash_words("a b", 8) @ hash_words("A  b", 8)), 6)
     ((4,), 1.0)
@@ -117,7 +117,7 @@ def hash_words(text: str, dims: int) -> Floats:
 def learnt_from(
     system: str, budget: TrainingBudget, rounds: Rounds, settings: Mapping[str, Any]
 ) -> ArtifactSource:
-    """Return an artefact's provenance: its training questions, workers, settings and tries."""
+    """Return an artefact's provenance: training questions, workers, settings, digest of results."""
     tries = [trial for tried in rounds for trial in tried]
     question_ids = {trial.question for trial in tries}
     rows = [[t.question, t.epoch, t.value, t.usd, dict(t.noted)] for t in tries]
@@ -145,7 +145,7 @@ def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def refuse_too_few(system: str, budget: TrainingBudget, least: int) -> None:
-    """Raise UserError, before any call, if a budget is below the minimum."""
+    """Raise UserError if a budget has fewer than `least` worker calls, or no train question."""
     if budget.calls < least or not budget.questions:
         raise UserError(
             f"{system} needs at least {least} worker calls and one train question, but has "

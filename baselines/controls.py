@@ -1,8 +1,8 @@
 """Controls: a random worker, a random workflow, the best worker at a conductor's cost.
 
 `random-workflow` uses a conductor's executor and plan limits. `compute-matched-*` tests whether
-planning is worth its cost: the best worker votes k times, so that a query takes as many list
-dollars or tokens as the conductor's in the same run (the run computes k from costs, not grades).
+planning is worth its cost: the best worker answers k times, then a vote or public tests decide. The
+run sets k, by costs alone, so that a query takes as many list dollars or tokens as a conductor's.
 """
 
 from math import ceil, floor
@@ -27,7 +27,7 @@ SUBTASKS = (
     "Check the work so far and correct mistakes.",
     "Use the work above, if there is any, to answer the question.",
 )
-"""Neutral on purpose: none mentions a subject or a worker. Empty: only the question is sent."""
+"""Subtasks to draw from: none mentions a subject or a worker. Empty: only the question is sent."""
 
 RANDOM_WORKER = SystemCard(
     name="random-worker",
@@ -52,7 +52,7 @@ RANDOM_WORKFLOW = SystemCard(
 
 
 def random_steps(random: Random, workers: tuple[str, ...], max_steps: int) -> Workflow:
-    """Draw a valid workflow: its length, then each step's worker, subtask and reads, uniformly."""
+    """Return a random valid workflow: random length; per step a random worker, subtask, `reads`."""
     steps = [
         Step(
             worker=random.choice(workers),
@@ -121,7 +121,7 @@ COMPUTE_MATCHED_TOKENS = _matched("tokens", "tokens, in and out, as a conductor'
 
 
 def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
-    """Return how often one question is asked: the floor or the ceiling of k, k on average.
+    """Return a question's number of samples: floor or ceiling of k, drawn so that the mean is k.
 
     >>> sample_count(3.0, 0, "q", 1), {sample_count(1.5, 0, str(n), 1) for n in range(9)}
     (3, {1, 2})
@@ -134,7 +134,7 @@ def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
 def compute_matched_system(
     worker: str | None = None, k: float | None = None, matched_with: str = "", seed: int = 0
 ) -> System:
-    """Ask one worker k times on average, then vote or test; `matched_with` is only recorded."""
+    """Ask one worker k times on average, then vote or run tests; `matched_with` is only logged."""
     if worker is None or k is None:
         raise UserError(
             "The number of samples (k) comes from the system that this control matches. Run that "

@@ -1,9 +1,9 @@
 """Read grades from lm-eval's sample files (EleutherAI/lm-evaluation-harness, format of 0.4.13).
 
-DIR/<model>/samples_<task>_<time>.jsonl has a row per document and filter, beside it
-results_<time>.json, which names the model. Of several files of a task the newest counts. All models
-of a task are compared by one filter and metric. Prompts may differ by model (templates), so a
-document is matched by lm-eval's own digest.
+DIR/<model>/samples_<task>_<time>.jsonl has a row per document (question) and filter;
+results_<time>.json beside it names the model. The newest file of each model and task is used. All
+models of a task are compared by one filter and metric. Prompts may differ by model (templates), so
+a document is matched by lm-eval's own digest.
 """
 
 import re
@@ -31,7 +31,7 @@ SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
 OLDEST = "0.4.7"
 """The first lm-eval known to write the columns `filter` and `metrics`; 0.4.5 does not."""
 Way = tuple[str, str]
-"""Names of a filter and a metric in lm-eval: how a reply was scored."""
+"""How lm-eval scored a reply: the names of the filter and of the metric."""
 
 
 class _Row(VerdictRow):
@@ -65,11 +65,11 @@ class _Samples:
     results: _Results | None
     documents: Mapping[int, _Document]
     values: Mapping[Way, Mapping[int, tuple[int, object]]]
-    """(line number in the file, raw score) by filter and metric, then by document."""
+    """Filter and metric -> document -> (line number in the file, raw score)."""
 
     @property
     def ways(self) -> list[Way]:
-        """Filters and metrics that score every document, without those where lower is better."""
+        """Filters and metrics that score every document; excludes metrics if lower is better."""
         grows: Mapping[str, Any] = {}
         if self.results:
             grows = self.results.higher_is_better.get(self.task, grows)

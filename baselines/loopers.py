@@ -1,7 +1,7 @@
 """Alternatives to a conductor: Fusion, and the multi-call strategies behind `vllm-sr/auto`.
 
-vLLM's Semantic Router calls these loopers (Apache-2.0; github.com/vllm-project/semantic-router,
-commit 3d48f8c, src/semantic-router/pkg/looper): `fusion`, `remom`, `confidence`, `ratings`. Fusion
+vLLM's Semantic Router calls such a strategy a looper: `fusion`, `remom`, `confidence`, `ratings`
+(Apache-2.0; github.com/vllm-project/semantic-router, commit 3d48f8c, pkg/looper). Fusion
 is OpenRouter's product (openrouter.ai/docs/guides/features/plugins/fusion), whose prompts are not
 public: our `fusion` has OpenRouter's presets and the prompts of vLLM's looper.
 """
@@ -45,13 +45,13 @@ class _Unread(SystemMethods):
 
 
 def _filled(template: str, **texts: str) -> str:
-    """Return a template with its fields filled in; braces inside a text are left as they are."""
+    """Return a template with its fields replaced by texts; braces inside a text stay unchanged."""
     names = "|".join(texts)
     return re.sub(rf"\{{({names})\}}", lambda match: texts[match.group(1)], template)
 
 
 def _numbered(label: str, replies: Sequence[Reply]) -> str:
-    """Return replies one below the other, each with its number and its worker's name."""
+    """Return replies as one text, each under a heading with its number and its worker's name."""
     listed = (f"{label} {n} ({reply.worker}):\n{reply.text}" for n, reply in enumerate(replies, 1))
     return "\n\n".join(listed)
 
@@ -91,7 +91,7 @@ Panel responses:
 {responses}
 
 Final answer:"""
-"""The three prompts of vLLM's fusion looper, word for word: fusion.go of the commit above."""
+"""The three prompts of vLLM's fusion looper, word for word: fusion.go at the commit in `SOURCE`."""
 
 KEYS = ("consensus", "contradictions", "partial_coverage", "unique_insights", "blind_spots")
 PANEL = 8  # OpenRouter's largest panel
@@ -107,7 +107,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
         "deepseek/deepseek-v4-pro",
     ),
 }
-"""OpenRouter's presets by their slugs, panels by its model ids; `OPUS` judges and writes for both.
+"""OpenRouter's presets: name -> model ids of the panel. For both, `OPUS` judges and writes.
 The first is the default in the plugin's documentation (read 2026-11-27); the second is the
 budget panel of its announcement (fusion-beats-frontier, 2026-06-12)."""
 
@@ -120,10 +120,10 @@ def _panel(args: Mapping[str, Any], workers: int) -> int:
 
 
 class _Presets(_Unread):
-    """Options of `fusion@PRESET`: the pool must have the preset's models."""
+    """Methods of `fusion`: for `fusion@PRESET`, the pool must have the preset's models."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the arguments of `fusion@PRESET`; `aggregator` None: the preset's own judge."""
+        """Return the arguments of `fusion@PRESET`; aggregator None means the preset's own judge."""
         if x and x not in PRESETS:
             raise UserError(f"fusion has no preset {x!r}; it has {', '.join(PRESETS)}.")
         return {"preset": x, "aggregator": None} if x else {}
@@ -164,7 +164,7 @@ FUSION = SystemCard(
 
 
 def comparison(text: str) -> dict[str, list[str]] | None:
-    """Return a judge's comparison by `KEYS`; None if the text has no such JSON.
+    """Return a judge's comparison: key of `KEYS` -> sentences; None if the text has no such JSON.
 
     >>> comparison('It is {"consensus": ["both say 4"], "blind_spots": [], "more": 1}')
     {'consensus': ['both say 4']}
@@ -203,7 +203,7 @@ def fusion_system(
     panel: str | list[str] | None = None,
     aggregator: str | None = None,
 ) -> System:
-    """Return Fusion over `panel`, else `preset`, else all workers; `aggregator` judges, writes."""
+    """Return Fusion of `panel`, `preset`, or the pool's first 8; `aggregator` judges and writes."""
     FUSION.methods.arguments(preset or "")  # raises for an unknown preset
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -237,7 +237,7 @@ Reference Responses:
 
 Now, based on the original problem and reference responses above, please provide your own \
 comprehensive solution."""
-"""The looper's texts before and after the question: remom.go of the commit above."""
+"""The looper's texts before and after the question: remom.go at the commit in `SOURCE`."""
 
 BREADTH = 4  # default calls in a single round, before the final call
 HOT = Sampling(temperature=1.0)
@@ -285,7 +285,7 @@ REMOM = SystemCard(
 def remom_system(
     breadth: int | str | list[int] = BREADTH, aggregator: str | None = None, seed: int = 0
 ) -> System:
-    """Return ReMoM with `breadth` calls a round (`-S breadth=3,2`) and one final call."""
+    """Return ReMoM with `breadth` calls per round (`-S breadth=3,2`: 2 rounds) and a final call."""
     rounds = _breadths(breadth)
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -306,7 +306,7 @@ def remom_system(
 
 
 def _in_turn(workers: Sequence[str], count: int) -> list[str]:
-    """Return the workers that a round's `count` calls ask: the pool's, in order, repeated.
+    """Return the worker of each of a round's `count` calls: the pool's workers in order, repeated.
 
     >>> _in_turn(["a", "b"], 5)
     ['a', 'b', 'a', 'b', 'a']
@@ -338,7 +338,7 @@ Rate the quality and correctness of this response on a scale of 0.0 to 1.0:
 Respond with ONLY a JSON object in this format:
 {"confidence": 0.X, "reason": "brief explanation"}
 """
-"""The looper's texts before and after the question: confidence.go of the commit above."""
+"""The looper's texts before and after the question: confidence.go at the commit in `SOURCE`."""
 
 THRESHOLD = 0.7  # the looper's default if workers rate their own answers
 NEARLY_COLD = Sampling(temperature=0.1)
@@ -393,7 +393,7 @@ def stated_confidence(text: str) -> float | None:
 
 @register
 def confidence_system(order: str | list[str] | None = None, threshold: float = THRESHOLD) -> System:
-    """Ask workers in `order`, else cheapest first, until one rates its own answer highly."""
+    """Ask workers in `order`, else cheapest first; stop if a self-rating reaches `threshold`."""
     if not 0 <= threshold <= 1:
         raise UserError(f"A confidence's threshold must be between 0 and 1, not {threshold:g}.")
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool
@@ -444,7 +444,7 @@ RATINGS = SystemCard(
 
 @register
 def ratings_system() -> System:
-    """Return the system that asks every worker; a person rates them, the first reply counts."""
+    """Return the system that asks every worker, for a person to rate; the first reply is graded."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)

@@ -2,7 +2,7 @@
 
 After the paper's description; prompts and roles are ours. A design is a mode with its members.
 `mas-sample` runs a random design. `router-mas` tries random designs on train questions, fits a
-ridge regression of grades on design and question, and runs the best predicted of many designs.
+ridge regression of grades on design and question, then draws many designs and runs the best by it.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ PROMPTS = (COT, DEBATE, DECIDE, CRITIC, REVISE, FORWARD, *ROLES[1:])
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A multi-agent workflow: its members are pairs (index in the pool, index in `ROLES`)."""
+    """A multi-agent workflow; a member is a pair (index of the worker, index of its role)."""
 
     mode: Mode
     members: tuple[tuple[int, int], ...]
@@ -76,7 +76,7 @@ def draw_design(random: Random, workers: int) -> Design:
 
 
 def design_workflow(design: Design, workers: Sequence[str]) -> Workflow:
-    """Return the steps of a design; the last one's reply is the answer."""
+    """Return the workflow of a design; its last step's reply is the answer."""
     names = [workers[worker] for worker, _ in design.members]
     roles = [ROLES[role] for _, role in design.members]
     if design.mode == "cot":
@@ -103,7 +103,7 @@ def _joined(role: str, prompt: str) -> str:
 
 
 def describe_design(design: Design, workers: int) -> Floats:
-    """Return a design's features: mode, size, workers' shares of members, last step's worker."""
+    """Return a design's features: mode, size, share of members by worker, last step's worker."""
     modes, size = [float(design.mode == mode) for mode in MODES], len(design.members)
     shares, closing = np.zeros((2, workers))
     for worker, _ in design.members:
@@ -115,7 +115,7 @@ def describe_design(design: Design, workers: int) -> Floats:
 NAME, WEIGHTS = "router-mas", "weights"
 WORDS = 4  # hashed features of the question; each is multiplied with each feature of a design
 RIDGE = 3.0  # ridge penalty: a small budget has far fewer training tries than features
-DRAWN_DESIGNS = 200  # random designs per question, of which the best predicted one is run
+DRAWN_DESIGNS = 200  # random designs per question; the one with the best prediction is run
 SOURCE = "MasRouter, arXiv 2502.11133"
 
 
@@ -160,7 +160,10 @@ class MasExplorer:
     """Training procedure: one random design per train question and epoch, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round: as many questions, or whole epochs, as the budget pays for."""
+        """Return the only round of training runs; None once it is done.
+
+        It has as many questions, or as many whole epochs, as the budget covers.
+        """
         refuse_too_few(NAME, given, MOST_CALLS)
         if done:
             return None
@@ -169,7 +172,7 @@ class MasExplorer:
             question, epoch = given.questions[tries % size], 1 + tries // size
             design = sample_design(given.seed, question, epoch, len(given.workers))
             spent += len(design_workflow(design, given.workers).steps)
-            if spent > given.calls:  # exact calls are known, so no `most_calls` is given
+            if spent > given.calls:  # exact calls are known, so `most_calls` is not set
                 extent = (tries, 1) if epoch == 1 else (size, epoch - 1)
                 return Round("podium/mas_sample", {"seed": given.seed}, *extent)
 
@@ -191,7 +194,7 @@ class MasExplorer:
 
 
 def ridge(rows: Floats, grades: Floats) -> Floats:
-    """Fit weights (features,) to rows (n, features): they predict grade minus mean grade."""
+    """Fit weights (features,) to rows (n, features) so that they predict grade minus mean grade."""
     curve = rows.T @ rows + RIDGE * np.eye(rows.shape[1])
     return np.asarray(np.linalg.solve(curve, rows.T @ (grades - grades.mean())), dtype=np.float64)
 

@@ -26,7 +26,7 @@ Responses from models:
 togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 
 WARM = Sampling(temperature=0.7)
-"""The authors' temperature for proposers and aggregator, from the same file."""
+"""The authors' temperature for proposers and aggregator, from the same `utils.py`."""
 
 AGGREGATED = "an aggregation of the replies so far; if no call is left for it, their vote"
 LAYERS = 3  # as the authors use (arXiv 2406.04692, section 3.1)
@@ -51,7 +51,7 @@ def _calls(n: int, args: Mapping[str, Any]) -> int:
 
 
 def as_names(workers: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return an argument's worker names as a tuple: one name, several or none."""
+    """Return the worker names of an argument as a tuple; None gives an empty tuple."""
     return (workers,) if isinstance(workers, str) else tuple(workers or ())
 
 
@@ -143,7 +143,7 @@ def moa_lite(aggregator: str | None = None) -> System:
     return moa_system(2, (), aggregator)
 
 
-SAMPLES = 6  # as many as Mixture-of-Agents had proposers in the authors' comparison
+SAMPLES = 6  # as in the authors' comparison, whose Mixture-of-Agents had six proposers
 
 SELF_MOA = SystemCard(
     name="self-moa",
@@ -168,7 +168,7 @@ SELF_MOA = SystemCard(
 
 @register
 def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
-    """Return the system that asks `worker` (default: the pool's first) k times, then once more."""
+    """Return the system that asks `worker` (None: pool's first) k times, then to merge replies."""
     at_least_one("Self-MoA", "k", k)
 
     def plan(question: Question, pool: Pool) -> Workflow:

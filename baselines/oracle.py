@@ -1,4 +1,4 @@
-"""The oracle, a control that sees targets: for each question, the plan of best expected grade."""
+"""The oracle, a control that sees targets: it runs each question's plan of best expected grade."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from podium.harness.request import request_digest
 from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
 from podium.harness.workflow import MAX_STEPS, Malformed, Sampling, Step, Workflow, check
 
-# Without hints: a plan that contains a solution would measure itself, not the workers.
+# Subtasks give no hints: a plan with a hint would measure the hint, not the workers.
 GATHER = "Write down the facts and intermediate results that answering the question needs."
 USE = "Use the work above to answer the question."
 FINISH = "State the final answer of the work above, in the form the question asks for."
@@ -55,7 +55,7 @@ def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
 
 
 def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
-    """Return one plan per worker: the question alone, all that a recorded pool can answer."""
+    """Return a one-step plan per worker: the only plans that a pool of recorded replies can run."""
     return tuple(alone(worker) for worker in workers)
 
 
@@ -84,7 +84,7 @@ ORACLE = SystemCard(
 )
 
 FIRST_SEED = 1_000_000_000
-"""Plans are chosen with seeds from here on; evaluations use small ones, so replies differ."""
+"""First of the seeds for choosing plans. Evaluations use small seeds, so their replies differ."""
 
 GOOD = 0.75
 """If the best plan so far has this mean grade, longer plans are skipped: they cost more and have
@@ -102,7 +102,7 @@ class PlanChoice:
 
     plan: Workflow
     estimate: float
-    """Mean grade over `draws` seeds; if `how` is `expected`, seeds not used in the choice."""
+    """Mean grade over `draws` seeds; if `how` is `expected`, none of them was used to choose."""
     draws: int
     how: Literal["expected", "realised"] = "expected"
     """`realised`: chosen and measured on the same recorded replies, so an upper bound."""
@@ -117,7 +117,10 @@ async def best_expected(
     draws: int = 8,
     patience: int = 1,
 ) -> PlanChoice:
-    """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws."""
+    """Return the plan with the highest mean grade over `draws` seeds; fresh seeds estimate it.
+
+    A plan is dropped if it is clearly worse, or if its first `patience` grades are all 0.
+    """
     if not plans or draws < 1:
         raise UserError("The oracle needs at least one plan and one draw.")
     draw = _draws(question, pool_factory, grade)
@@ -169,7 +172,7 @@ def _draws(
             memory=memories[seed],
         )
         reply = (await execute(plan, question.sealed(), pool)).text
-        # Two replies with the same program run it once.
+        # Replies with the same program share a grade, so that it runs once.
         program = normalised("program", reply) if question.kind == "program" else None
         key = reply if program is None else program
         if key not in grades:
@@ -181,7 +184,7 @@ def _draws(
 
 @dataclass(slots=True)
 class _RememberingPool(Pool):
-    """A pool that caches replies by request; the k-th repetition in a plan is a separate entry."""
+    """A pool that caches replies by request; repetitions in one plan are separate entries."""
 
     memory: Memory = field(default_factory=Memory)
 
@@ -203,7 +206,7 @@ class _RememberingPool(Pool):
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The file of chosen plans; read back through pydantic, because a file is input."""
+    """The content of the file of chosen plans; pydantic validates it when it is read."""
 
     choices: dict[str, PlanChoice]
     schema: Literal[1] = 1
@@ -248,7 +251,7 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
 
 @register
 def oracle(plans: str) -> System:
-    """Run the plans in the file `plans`: a labelled control that has seen the targets."""
+    """Run the plans in file `plans` of the log directory: a control that has seen the targets."""
     return oracle_system(read_plans(current().log_dir / plans))
 
 
@@ -267,7 +270,7 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
                 choices[task.id] = await best_realised(plans, task, pool=pool(0), grade=grade)
             else:
                 choices[task.id] = await best_expected(plans, task, pool_factory=pool, grade=grade)
-            write_plans(path, choices)  # after each question, so that Ctrl-C loses only one
+            write_plans(path, choices)  # after each question, so that Ctrl-C loses at most one plan
 
     if missing := [question for question in questions if question.id not in choices]:
         path.parent.mkdir(parents=True, exist_ok=True)

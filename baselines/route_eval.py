@@ -39,7 +39,7 @@ FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Indices of questions in a matrix: those to train on, and those to evaluate on."""
+    """Indices of questions in a grade matrix: those to train on, and those to evaluate on."""
 
     train: Rows
     test: Rows
@@ -55,7 +55,7 @@ class Split:
 
 
 def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Split questions by a rule: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`."""
+    """Split the questions by a rule such as `date:0.3`, `share:0.5`, `folds:5`, `declared`."""
     kind, _, text = rule.partition(":")
     count, _, unit = text.partition(":")
     if kind in ("date", "share"):
@@ -72,7 +72,7 @@ def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = Fa
 
 
 def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Split:
-    """Return a split that evaluates a share of the questions (rounded up), random or latest."""
+    """Return a split that tests on a share of the questions (rounded up): random, or the latest."""
     try:
         share = float(text)
     except ValueError:
@@ -104,7 +104,7 @@ def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Sp
 
 
 def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False) -> Split:
-    """Return k folds; equal questions, or with `by_group` all of a group, are in the same fold."""
+    """Return a split of k folds; equal questions, or with `by_group` whole groups, share a fold."""
     order = _units(q.group if by_group else question_key(q) for q in matrix.questions)
     if not 2 <= k <= len(order):
         available = pluralise(len(order), "group" if by_group else "different question")
@@ -112,7 +112,7 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
         hint = fit.get(len(order), f"name 2 to {len(order)}")
         raise UserError(f"{matrix.name}: {k} folds cannot be made of {available}: {hint}.")
     Random(f"folds/{seed}").shuffle(order)
-    order.sort(key=len, reverse=True)  # stable: shuffled among equals
+    order.sort(key=len, reverse=True)  # stable: units of equal size stay shuffled
     folds: list[list[int]] = [[] for _ in range(k)]
     for unit in order:
         min(folds, key=len).extend(unit)
@@ -192,10 +192,11 @@ SEVERAL = (
     "and depends on the seed: read the hindsight row too, and try other seeds."
 )
 STEPS = 25
-"""Number of willingness values in a sweep: cheapest worker's dollars / 10 to dearest's * 1000."""
+"""Number of values of willingness to pay in a sweep: from a tenth of the cheapest worker's mean
+dollars to 1000 times the dearest worker's."""
 
 
-Asked = tuple[str, float | None]  # a system, and its willingness to pay; None: price is ignored
+Asked = tuple[str, float | None]  # system, willingness to pay (None: ignores prices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,7 @@ def _choices(
 
 
 def _ladder(train: Matrix) -> list[float]:
-    """Return the values of willingness to pay in a sweep; none if a worker costs nothing."""
+    """Return the sweep's values of willingness to pay, in dollars; empty if a worker is free."""
     usd = train.mean_usd()
     if not usd.min() > 0:
         return []
@@ -331,7 +332,7 @@ def _rows(
 def _frontier(
     evaluated: Matrix, sweep: Mapping[float | None, Choices]
 ) -> tuple[FrontierPoint, ...]:
-    """Return a router's (score, dollars) points by rising willingness; equal neighbours merge."""
+    """Return a router's (score, dollars) by rising willingness; equal neighbours are merged."""
     points: list[FrontierPoint] = []
     for willingness, chosen in sweep.items():
         cell = np.arange(len(chosen)), chosen

@@ -1,8 +1,9 @@
 """`rules-planner`, a control: a hundred lines of rules that read the grammar of `practice-deep`.
 
-Nothing is learnt and no target is seen. Each part of a question goes to the worker whose card names
-its skill and few others, after the parts that it needs; parts that one worker can do together are
-one step. A learned planner must beat it to show more than matching of words.
+It learns nothing and sees no target. Each part of a question (`Let x be ...`) goes to the worker
+whose card names its skill and the fewest others, after the parts that it depends on. Parts that the
+same worker can do together are one step. A learned planner must beat it to show more than keyword
+matching.
 """
 
 import re
@@ -41,7 +42,7 @@ RULES_PLANNER = SystemCard(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Part of a question: its variable ("" for the last), variables that it needs, its worker."""
+    """A part of a question: its variable ("" in the last part), variables it needs, its worker."""
 
     letter: str
     needs: frozenset[str]
@@ -62,7 +63,7 @@ def _doer(words: str, cards: Sequence[tuple[str, str]]) -> str:
 
 
 def _breadth(worker: tuple[str, str]) -> int:
-    """Return how many skills a card names; of two fitting workers, fewer skills are preferred."""
+    """Return the number of skills that a worker's card names; `_doer` prefers a small number."""
     return sum(bool(re.search(card, worker[1], re.IGNORECASE)) for _, card in SKILLS)
 
 

@@ -1,8 +1,9 @@
 """One worker alone: asked once, or with more turns or a higher token limit.
 
 `single:<worker>` is any worker of the pool. `best-single`, the row to beat, is the worker with the
-best train accuracy, so that the choice has not seen the eval split. The Conductor paper's two 5x
-controls get no feedback on the answer; by_tests.py has systems with feedback from tests.
+best train accuracy, so that the choice has not seen the eval split. The Conductor paper's controls
+with five times the compute, `self-reflection` and `long-context`, get no feedback on the answer;
+by_tests.py has systems with feedback from tests.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ ONE_CALL = exactly(lambda n, args: 1)
 
 
 def calls_by(name: str, usual: int, extra: int = 0) -> Expected:
-    """Return the expected calls: argument `name` (default `usual`) plus `extra`."""
+    """Return a function for expected calls: argument `name` (default `usual`) plus `extra`."""
     return exactly(lambda n, args: int(args.get(name) or usual) + extra)
 
 
@@ -92,9 +93,9 @@ def single(worker: str, pool: str | None = None) -> Solver:
 
 @solver
 def best_single(worker: str, chosen_on: str, n: int, pool: str | None = None) -> Solver:
-    """Let one worker answer alone that was chosen on `n` questions of the split `chosen_on`.
+    """Let one worker answer alone; it was chosen on `n` questions of the split `chosen_on`.
 
-    Both are only recorded in the log; `hindsight`: chosen on the evaluated questions themselves.
+    The log only records `n` and `chosen_on`; `hindsight` means the evaluated questions.
     """
     if chosen_on not in ("train", "validation", "hindsight"):
         raise UserError(f"chosen_on must be train, validation or hindsight, not {chosen_on!r}.")
@@ -105,7 +106,7 @@ REVIEW = (
     "Review your work so far. Look for mistakes in every attempt above, correct what is wrong, and "
     "then give your final answer to the question, in the form it asks for."
 )
-"""Our own words: the paper (arXiv 2512.04388) does not print its prompt."""
+"""The review prompt, in our own words: the paper (arXiv 2512.04388) does not print its prompt."""
 
 TIMES = 5  # prompts of self-reflection; also the factor of the token limit (arXiv 2512.04388)
 

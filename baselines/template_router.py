@@ -60,7 +60,7 @@ class Templates:
 
     plans: tuple[Workflow, ...]
     calls: Ints  # (templates,), worker calls
-    shapes: Ints  # (templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins
+    shapes: Ints  # (templates,): 0 one step, 1 and 2 two steps, 3 three steps, 4 fan-in
     roles: Floats
     """(templates, features): 1 if the template has this shape, or this worker in this role."""
 
@@ -78,7 +78,7 @@ def enumerate_templates(workers: tuple[str, ...]) -> Templates:
 
 
 def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
-    """Return a plan's shape and its worker roles, e.g. `solves sage`, shared between shapes."""
+    """Return a plan's shape and its workers' roles, e.g. `solves sage`; shapes share roles."""
     steps = list(plan.steps)
     if len(steps) == 1:
         return 0, [f"alone {steps[0].worker}"]
@@ -94,7 +94,7 @@ def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
 def expected_scores(
     templates: Templates, results: TemplateTries, clusters: int
 ) -> tuple[Floats, Floats]:
-    """Return expected scores (templates, clusters), and their weights as a number of tries."""
+    """Return expected scores (templates, clusters), and the number of tries that each is worth."""
     shape, (template, cluster, value) = (len(templates.plans), clusters), results
     if not len(value):
         return np.full(shape, 0.5), np.full(shape, 1.0)
@@ -127,7 +127,7 @@ def _regressed(roles: Floats, tries: TemplateTries, clusters: int) -> Floats:
 NAME, READING = "template-router", "reading/"
 CLUSTERS = 8  # maximum number of question clusters; fewer on a small train split
 SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
-"""Shares of the budget by round: the first explores everywhere, later ones promising templates."""
+"""Shares of the budget by round: first to explore all templates, then the promising templates."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
 """Share of each shape (see `Templates`) in the first round's tries; cheap shapes get more."""
 COST_OF_A_CALL = 0.005  # score that one more call must add, so that ties go to fewer calls
@@ -166,7 +166,7 @@ class TemplateExplorer:
     """Training procedure: try templates on train questions, learn the best template per cluster."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the next round of tries, within its share of the budget; None after the last."""
+        """Return the next round of tries, within its share of the budget; None if training ends."""
         if not given.publishable:
             raise UserError(
                 f"{NAME} cannot learn from {', '.join(given.suites)}: its artefact would hold "
@@ -200,7 +200,7 @@ class TemplateExplorer:
         return Round("podium/try_templates", {"tries": tries}, len(tries), epochs, start)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact with each cluster's best template; UserError if there is no try."""
+        """Return the artefact with each cluster's best template; UserError if nothing was tried."""
         if not any(done):
             raise UserError(
                 f"{NAME}: {given.calls} worker calls are too few for one try. Raise --train-calls."
@@ -229,7 +229,7 @@ class TemplateExplorer:
 def _draw(
     templates: Templates, expected: tuple[Floats, Floats] | None, count: int, random: Generator
 ) -> list[int]:
-    """Draw `count` templates to try on a question: by shape first, later by Thompson sampling."""
+    """Draw `count` templates for a question: by shape if `expected` is None, else by its scores."""
     if expected is None:
         shapes = np.unique(templates.shapes)
         chance = np.array(FIRST_LOOK)[shapes]
@@ -293,7 +293,7 @@ register_learner(NAME, template_system)
 
 @register
 def try_templates(tries: Mapping[str, Sequence[int]]) -> System:
-    """Return a training system; `tries`: question id -> index of the template per epoch."""
+    """Return a system for training; `tries`: question id -> index of the template per epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         return enumerate_templates(pool.workers).plans[tries[question.id][pool.epoch - 1]]

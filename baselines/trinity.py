@@ -50,7 +50,7 @@ VERIFY = (
     "complete, repeat it in the form the question asks for and end with the line VERDICT: ACCEPT. "
     "If not, say what is wrong with it and end with the line VERDICT: REVISE."
 )
-"""Our own wording, after the paper's description of the roles; we may not copy its prompts."""
+"""The roles' prompts, in our own wording after the paper: its prompts may not be copied."""
 PROMPTS = {"thinker": THINK, "worker": WORK, "verifier": VERIFY}
 
 SOURCE = "TRINITY, arXiv 2512.04695 (the Conductor's sister paper)"
@@ -66,11 +66,11 @@ Turn = tuple[Role, str]
 """The role of a past turn, and its reply."""
 Coordinator = Callable[[Question, Sequence[Turn]], tuple[int, Role]]
 """(question, turns so far) -> index of the next worker in the pool, and its role."""
-CoordinatorOf = Callable[[Question, Pool], Coordinator]  # makes one coordinator per sample
+CoordinatorOf = Callable[[Question, Pool], Coordinator]  # makes a coordinator for each sample
 
 
 def is_accepted(kind: Kind, turns: Sequence[Turn]) -> bool:
-    """Return whether the last turn is a verifier that accepts the latest reply in role worker."""
+    """Return whether the last turn is a verifier's and accepts the latest reply in role worker."""
     latest = latest_work(turns[:-1])
     if latest is None or turns[-1][0] != "verifier":
         return False
@@ -165,7 +165,7 @@ def head_coordinator(weights: Floats, workers: Sequence[int]) -> Coordinator:
 
 
 NAME, WEIGHTS = "trinity", "weights"
-SIGMA = 1.0  # initial step size; any would do, as only the order of logits matters
+SIGMA = 1.0  # initial step size; any value works: only the order of logits matters
 MOST_QUESTIONS = 16  # questions per candidate, at most: the paper's m
 MOST_GENERATIONS = 60  # as in the paper
 
@@ -182,7 +182,7 @@ def population_size(dims: int) -> int:
 
 
 def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
-    """Return the next generation's candidates (population, dims), and their search mean."""
+    """Return the next candidates (population, dims) and the search mean, given all `fitness`."""
     size = population_size(dims)
     search: Any = import_extra("cmaes", "routers").SepCMA(
         mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=size
@@ -194,7 +194,7 @@ def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
 
 
 def mean_grades(tries: Sequence[TrialResult], candidates: int) -> list[float]:
-    """Return each candidate's mean grade; for one without grades the overall mean, else 0."""
+    """Return each candidate's mean grade; without a grade the overall mean, or 0 if none exists."""
     grades: list[list[float]] = [[] for _ in range(candidates)]
     for trial in tries:
         if trial.value is not None:
@@ -217,10 +217,13 @@ def first_question(generation: int, questions: int, available: int) -> int:
 
 
 class TrinityExplorer:
-    """Training procedure: as many generations as the budget allows, each on other questions."""
+    """Training procedure: generations of candidates, on changing questions, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the next generation's tries; None if the budget might not cover all turns."""
+        """Return the next generation's tries; None after the last generation.
+
+        The last is number `MOST_GENERATIONS`, or the last that cannot exceed the budget.
+        """
         candidates = population_size(head_size(len(given.workers)))
         each = candidates * TURNS
         refuse_too_few(NAME, given, each)

@@ -37,7 +37,7 @@ Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 
 
 class VerdictRow(BaseModel):
-    """Base of rows of other projects' files: extra columns are ignored."""
+    """Base class of rows in files of other projects: unknown columns are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
@@ -53,7 +53,7 @@ class SourceRequest:
 
 
 def check_json(model: type[RowT], path: Path) -> RowT:
-    """Read a JSON file (also .gz) as `model`; UserError if it is absent, damaged or unfit."""
+    """Read a JSON file (also .gz) as `model`; UserError if it is absent, damaged or invalid."""
     try:
         content = read_limited(path, DOCUMENT)
         text = unpack_gzip(content) if path.suffix == ".gz" else content
@@ -77,7 +77,7 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
 
 
 def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, earlier: str) -> None:
-    """Add a question to `by_id`; UserError if it differs from an equally named one there."""
+    """Add a question to `by_id`; UserError if a different question has the same id there."""
     if by_id.setdefault(row.id, row) != row:
         raise UserError(f"{path}: question {row.id} differs from that of {earlier}.")
 
@@ -91,12 +91,12 @@ ABOUT = ("id", "kind", "date", "group", "split")
 
 
 def packed_path(name: str) -> Path:
-    """Return the path of a source's packed grades."""
+    """Return the path of a source's compressed grades in the package."""
     return Path(__file__).with_name("verdicts") / f"{name}.csv.gz"
 
 
 def packed_verdicts(name: str) -> Verdicts:
-    """Return a source's packed questions, without texts, and its grades."""
+    """Return the questions (without texts) and grades of a source in the package."""
     questions, cells, path = list[MatrixQuestion](), list[MatrixCell](), packed_path(name)
     for n, row in read_rows(path):
         questions.append(MatrixQuestion(text="", **{key: row[key] for key in ABOUT}))
@@ -126,7 +126,7 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
 def _packed_matrix(
     name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
 ) -> Matrix:
-    """Return the matrix of a packed source, or of one group; adds a note if texts are absent."""
+    """Return the grade matrix of a source in the package, or of one group; notes absent texts."""
     questions, cells = packed_verdicts(name)
     if group:
         questions = [q for q in questions if q.group == group]
@@ -167,7 +167,7 @@ def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:
 
 
 def read_leaderboard(request: SourceRequest) -> Matrix:
-    """Return the leaderboard's matrix of a LiveCodeBench release; UserError if it is unknown."""
+    """Return the grade matrix of a LiveCodeBench leaderboard; UserError for an unknown release."""
     version = request.path or BOARDS[0]
     if version not in BOARDS:
         raise UserError(f"There is no leaderboard {version!r}; there are: {', '.join(BOARDS)}.")
@@ -190,7 +190,7 @@ def read_leaderboard(request: SourceRequest) -> Matrix:
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
 COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
-"""Sources that are used, and the format of their models' names: two ran equally named models."""
+"""Source that is used -> format of its models' names (both have models of the same name)."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
 
@@ -208,7 +208,7 @@ class _Epoch(VerdictRow):
 
 
 def read_gpqa(request: SourceRequest) -> Matrix:
-    """Return GPQA-Diamond's matrix; UserError if a file is absent or incomplete."""
+    """Return the grade matrix of GPQA-Diamond; UserError if a file is absent or incomplete."""
     verdicts, epochs = request.data / VERDICTS, request.data / EPOCHS
     pin = pin_files(verdicts, epochs)
     cells = [
@@ -264,7 +264,7 @@ class _AimeProblem(VerdictRow):
 
 
 def read_aime(request: SourceRequest) -> Matrix:
-    """Return AIME 2025's matrix of four models; UserError if the file of problems is damaged."""
+    """Return AIME 2025's grade matrix of four models; UserError if the problem file is damaged."""
     problems = request.data / AIME_PROBLEMS
     rows = check_rows(_AimeProblem, problems) if problems.is_file() else ()
     texts = {row.id: row.problem for row in rows}
@@ -279,11 +279,11 @@ def read_aime(request: SourceRequest) -> Matrix:
 ROUTERBENCH_FOLDER = "routerbench_zs"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
 SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eval"}
-"""Our split of a file, by the word in its name."""
+"""Word in a file's name -> podium's name of the split."""
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
-    """Return the matrix of a CSV file, a folder of CSV files or a slice (default: all slices)."""
+    """Return RouterBench's grade matrix: of a CSV file, a folder of them, or a slice (or all)."""
     paths = _routerbench_paths(request)
     questions, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
     group = request.path.replace("_", "-") if not paths else ""
@@ -383,7 +383,7 @@ class _RouterArenaRow(VerdictRow):
 
 
 def read_routerarena(request: SourceRequest) -> Matrix:
-    """Return RouterArena's matrix: two models, or a directory's; UserError if unreadable."""
+    """Return RouterArena's grade matrix of two models, or of those in a directory."""
     paths = _routerarena_paths(request)
     pin = pin_files(*paths, fetch="routerarena")
     questions, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
@@ -446,7 +446,7 @@ class _RecordFile(VerdictRow):
 
 
 def read_llmrouterbench(request: SourceRequest) -> Matrix:
-    """Return the matrix of a directory of result files; UserError if files' questions differ."""
+    """Return the grade matrix of a folder of result files; UserError if an id has two questions."""
     folder = Path(request.path)
     if not request.path or not folder.is_dir():
         raise UserError(

@@ -49,7 +49,7 @@ LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
 def read_inspect_logs(request: SourceRequest) -> Matrix:
-    """Return the matrix of Inspect's logs; UserError if a score is not a number or letter grade."""
+    """Return the grade matrix of Inspect's logs; UserError if a score is not readable."""
     folder = named_path(request, "inspect:DIR")
     questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     tasks, public = set[str](), True
@@ -106,8 +106,8 @@ Amount = Annotated[Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, UN
 """Dollars or tokens; None: unknown."""
 
 
-# A table with a row per question and model. A column may have any name of its list, of which the
-# first is HELM's.
+# A table with a row per question and model. Each column may have any of the names in its list; the
+# first name is HELM's.
 class _TableRow(VerdictRow):
     id: str = Field(
         min_length=1,
@@ -146,7 +146,7 @@ def _refuse_nameless(path: Path) -> None:
 
 
 def read_table(request: SourceRequest) -> Matrix:
-    """Return the matrix of a table; rows of one question and model are draws."""
+    """Return a table's grade matrix; rows with the same question and model are repeated samples."""
     path = named_path(request, "table:FILE")
     _refuse_nameless(path)
     questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()

@@ -117,7 +117,7 @@ SOURCES: Mapping[str, VerdictSource] = {source.name: source for source in _EVERY
 
 
 def read_matrix(reference: str, request: SourceRequest) -> Matrix:
-    """Return the matrix of source `NAME` or `NAME:PATH`; UserError if it cannot be read."""
+    """Return the grade matrix of source `NAME` or `NAME:PATH`; UserError if it cannot be read."""
     name, colon, path = reference.partition(":")
     if name not in SOURCES:
         raise no_such("source", name, SOURCES, "there are: ")

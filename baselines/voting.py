@@ -1,4 +1,4 @@
-"""Several replies, one answer: a vote, a judge, a debate, or the most central one (Smoothie)."""
+"""Systems that merge several replies: a vote, a judge, a debate, the most central (Smoothie)."""
 
 import re
 from collections.abc import Sequence
@@ -76,10 +76,10 @@ CHOOSE = (
     "which one is most likely to be correct and complete. End with one line that holds the number "
     "of that candidate and nothing else, in this form:\nCHOICE: <number>"
 )
-"""Both prompts are in our own words."""
+"""The judge's two prompts, in our own words."""
 
 UNREADABLE = "a judge's choice could not be read, so the first candidate stands"
-"""Footnote of the system's row in a table, printed with the number of cases."""
+"""Footnote of the row in a table, printed with the number of questions that it applies to."""
 
 BEST_OF_N = SystemCard(
     name="best-of-n",
@@ -105,7 +105,7 @@ _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
 
 
 def choice_number(reply: str, n: int) -> int | None:
-    r"""Return the index, from 0, of the last `CHOICE:` in a judge's reply; None if not 1 to n.
+    r"""Return the index, from 0, of the last `CHOICE:` in a judge's reply; None outside 1 to n.
 
     >>> choice_number("I would not take 1.\nCHOICE: 2", 3), choice_number("CHOICE: 4", 3)
     (1, None)
@@ -152,7 +152,7 @@ def best_of_n_system(
 
 
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
-    """Return whether a check's last `VERDICT: ` is `yes`; without one, if it repeats `answer`."""
+    """Return whether a check's last `VERDICT:` is `yes`; without any, if it repeats `answer`."""
     verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
     if verdicts:
         return str(verdicts[-1]).upper() == yes
@@ -165,7 +165,7 @@ AGAIN = (
     "Take these answers as advice that may be wrong: compare them with your own reasoning, then "
     "give your updated answer to the question, in the form it asks for."
 )
-"""Our own words, from the paper's description: the authors' repository has no licence."""
+"""The debate's prompts, in our words after the paper: the authors' repository has no licence."""
 
 AGENTS, ROUNDS = 3, 2  # as in most of the authors' tables
 
@@ -197,7 +197,7 @@ DEBATE = SystemCard(
 
 @register
 def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS) -> System:
-    """Return the debate of `agents` copies of `worker` (the pool's first), who then vote."""
+    """Return the debate of `agents` copies of `worker` (None: pool's first), with a final vote."""
     at_least_one("A debate", "agents", agents)
     at_least_one("A debate", "rounds", rounds)
 
@@ -260,7 +260,7 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 
 
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
-    """Return the index of the worker with the least error among those that answered, or all."""
+    """Return the index of the least-error worker among those with an answer; if none, among all."""
     errors = np.round(triplet_errors(distances), 12)
     answered = [index for index, answer in enumerate(answers) if answer is not None]
     return min(answered or range(len(answers)), key=lambda index: errors[index])
@@ -305,7 +305,7 @@ class SmoothieExplorer:
         return None if done else Round("podium/smoothie_local", {}, questions, 1, most_calls=each)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact: workers' distances summed over train questions; no grades."""
+        """Return the artefact: workers' distances summed over train questions, without grades."""
         n = len(given.workers)
         total = np.zeros((n, n))
         noted = [t.noted[DISTANCES] for tried in done for t in tried if DISTANCES in t.noted]

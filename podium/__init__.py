@@ -6,9 +6,9 @@
     print(podium.report("logs/first").text)
     calls = podium.load_runs("logs/first").calls
 
-These names are stable; the modules behind them may move. Only this file is loaded until a name is
-first used. Each subpackage (`podium.harness`, `podium.suites`, ...) is a folder beside this file,
-in a checkout a link.
+These names are stable; the modules that define them may change. A name's module is loaded when the
+name is first used. Each subpackage (`podium.harness`, `podium.suites`, ...) is a folder next to
+this file, in a checkout a symbolic link.
 """
 
 from importlib import import_module
@@ -70,11 +70,11 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Return the object with a public name, and load its module."""
+        """Load the module of a public name and return its object; AttributeError if not public."""
         home = next((home for home, names in HOMES.items() if name in names.split()), None)
         if home is None:
             raise AttributeError(f"module 'podium' has no attribute {name!r}")
-        # podium.suites is a subpackage and a mapping: importing it sets the same name.
+        # `podium.suites` is the subpackage, which also works as the mapping of suites.
         room = name == "suites"
         value = import_module("podium.suites") if room else getattr(import_module(home), name)
         globals()[name] = value
@@ -106,7 +106,7 @@ HOMES = {
     "podium.sandbox": "open_box",
     "podium.suites.base": "DatasetSuite choice_metadata choice_text grade_choice",
 }
-"""Module -> its public names: the same as the imports above, as a test checks."""
+"""Module -> its public names; a test checks that they equal the imports above."""
 
 
 def __dir__() -> list[str]:

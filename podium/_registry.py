@@ -17,14 +17,14 @@ from podium.suites import _registry as suites
 
 @modelapi(name="podium")
 def podium() -> type[ModelAPI]:
-    """Return the model class of systems (podium/cli/named_models.py)."""
+    """Return the class of Inspect models `podium/SYSTEM` (podium/cli/named_models.py)."""
     from podium.cli.named_models import NamedSystemAPI
 
     return NamedSystemAPI
 
 
 def keep_old_name(registered: object, room: str) -> None:
-    """Also register a task or solver under its old name, which begins with its subpackage."""
+    """Also register a task or solver under its old name, SUBPACKAGE/NAME; `room` is SUBPACKAGE."""
     if not is_registry_object(registered):
         return
     info = registry_info(registered)

@@ -2,7 +2,7 @@
 
 A conductor must beat it to show that *learning* the plan was worth it. Frameworks get the same
 instructions, roles and workers; tokens that a framework adds to requests are counted and paid.
-Versions are those that tests/baselines/test_frameworks.py runs; see the extras in pyproject.toml.
+Cards name the framework versions under test (tests/baselines/test_frameworks.py).
 """
 
 import os
@@ -30,7 +30,7 @@ VERIFY = (
     "Check the answer above: redo what could be wrong and correct any mistake. Then state the "
     "final answer to the question, in the form it asks for."
 )
-"""Our own wording; there is no published prompt for this workflow."""
+"""The three roles' prompts, in our own wording: this workflow has no published prompt."""
 INSTRUCTIONS = (PLAN, EXECUTE, VERIFY)
 ROLES = ("planner", "executor", "verifier")
 
@@ -48,8 +48,8 @@ PLANNER_EXECUTOR_VERIFIER = SystemCard(
 def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...]:
     """Return the worker of each of `ROLES`.
 
-    It is the user's choice, if given; else the worker with the role's name; else the next worker in
-    pool order that has no role yet. In a pool of fewer than three, workers have several roles.
+    The user's choice comes first, then a worker with the role's name, then the next worker in pool
+    order that has no role yet. In a pool of fewer than three workers, a worker has several roles.
 
     >>> cast(["abacus", "planner", "sage"], [None, "sage", None])
     ('planner', 'sage', 'abacus')
@@ -67,7 +67,7 @@ def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...
 def planner_executor_verifier_system(
     planner: str | None = None, executor: str | None = None, verifier: str | None = None
 ) -> System:
-    """Return the three-step system; steps read all earlier replies, `cast` fills open roles."""
+    """Return the three-step system; a step reads all earlier ones. `cast` fills roles left None."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         players = [known(pool, name) for name in cast(pool.workers, (planner, executor, verifier))]
@@ -78,7 +78,7 @@ def planner_executor_verifier_system(
 
 
 VARIABLE = "PODIUM_CREWAI"
-"""Environment variable with the sandbox's command for a Python with CrewAI; default `python3`."""
+"""Environment variable: the sandbox's command for a Python that has CrewAI (default `python3`)."""
 QUIET = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_TRACING_ENABLED": "false",
@@ -146,7 +146,7 @@ _IN_PROCESS = (
     ),
 )
 FRAMEWORKS: Mapping[str, SystemCard] = {card.name: card for card in _IN_PROCESS}
-"""Cards of frameworks that are installed beside Inspect, by their names in tables."""
+"""Cards of the frameworks that run in the same process as Inspect, by their names in tables."""
 CREWAI = replace(
     _card("crewai", "a CrewAI crew, in sequence", "crewAIInc/crewAI 1.15"),
     needs=frozenset({"sandbox"}),
@@ -167,7 +167,7 @@ def team_of(pool: Pool, team: Named) -> with_frameworks.Team:
 
 
 def framework_system(name: str, team: Named) -> System:
-    """Return a framework's planner, executor and verifier; UserError if `name` is not installed."""
+    """Return the three-step system as built with framework `name`; UserError if not installed."""
     if reason := missing_extra(FRAMEWORKS[name]):
         raise UserError(reason)
 
@@ -182,8 +182,8 @@ def framework_system(name: str, team: Named) -> System:
 def crewai_system(team: Named) -> System:
     """Return CrewAI's planner, executor and verifier, run by a script in the sample's sandbox.
 
-    CrewAI 1.15 and Inspect need different releases of OpenAI's client, so it is never imported
-    here: `with_crewai.py` runs with the Python that PODIUM_CREWAI names.
+    CrewAI 1.15 and Inspect need different releases of OpenAI's client, so this process never
+    imports CrewAI: `with_crewai.py` runs with the Python that PODIUM_CREWAI names.
     """
     source = Path(__file__).with_name("with_crewai.py").read_text()
     python = os.environ.get(VARIABLE, "python3")
@@ -198,7 +198,7 @@ def _register(card: SystemCard) -> None:
     def pipeline(
         planner: str | None = None, executor: str | None = None, verifier: str | None = None
     ) -> System:
-        """Plan, execute, verify; each role is a worker's name, or left to the pool."""
+        """Plan, execute, verify; an argument names the role's worker, None: `cast` chooses it."""
         team = (planner, executor, verifier)
         if card is CREWAI:
             return crewai_system(team)

@@ -1,7 +1,8 @@
 """The pipeline with CrewAI: three agents with a task each, in sequence. Runs in a sandbox.
 
-Its environment is its own (CrewAI wants another OpenAI client than Inspect), so this file imports
-nothing of ours: it reads the question, and who is told what, from its standard input.
+CrewAI needs another version of OpenAI's client than Inspect, so this script needs a Python of its
+own and imports nothing from podium. Standard input has, as JSON, the question and each agent's
+role, model and instruction.
 """
 
 import json
@@ -11,7 +12,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Print what the last task puts out."""
+    """Print the last task's output as a line of JSON with the key `answer`."""
     given: dict[str, Any] = json.load(sys.stdin)
     from crewai import LLM, Agent, Crew, Process, Task
 

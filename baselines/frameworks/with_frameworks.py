@@ -1,4 +1,4 @@
-"""Planner, executor, verifier as each framework's users write it; imports are in functions."""
+"""Planner, executor, verifier in each framework's usual style; functions import the frameworks."""
 
 import warnings
 from typing import Any

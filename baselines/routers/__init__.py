@@ -104,7 +104,7 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
 
 
 def best_workers(utility: Floats, usd: Floats) -> Choices:
-    """Return each row's index of highest utility; ties go to the cheaper, then to the earlier."""
+    """Return each row's worker index of highest utility; ties go to the cheaper, then the first."""
     if np.isnan(utility).all(axis=1).any():
         raise UserError("A router knows no worker's score. Train it on graded questions.")
     tied = utility >= np.nanmax(utility, axis=1, keepdims=True) - TIE  # False for NaN

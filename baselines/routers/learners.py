@@ -51,7 +51,7 @@ class KnnRouter:
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return means over neighbours, or over all train questions if no neighbour has a value."""
-        alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # so that ties stay ties
+        alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # rounded, so that ties stay ties
         order = np.argsort(-alike, axis=1, kind="stable")
         nearest = order[:, : int(fitted["k"])]
         return Estimates(_means(fitted["scores"], nearest), _means(fitted["usd"], nearest))
@@ -103,12 +103,12 @@ class ClusterRouter:
         centres = fitted["centres"]
         near = (embeddings**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
         distances: Floats = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
-        nearest = np.argmin(np.round(distances, 9), axis=1)  # so that ties stay ties
+        nearest = np.argmin(np.round(distances, 9), axis=1)  # rounded: ties stay ties
         return Estimates(fitted["score"][nearest], fitted["usd"][nearest])
 
 
 def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
-    """Return (clusters, workers): means over known values, else over all train questions."""
+    """Return known values' means (clusters, workers); the overall mean if a cluster has none."""
     overall = mean_known(values)
     rows = [mean_known(values[labels == cluster]) for cluster in range(clusters)]
     return np.array([np.where(np.isnan(row), overall, row) for row in rows])
@@ -121,7 +121,7 @@ class MeanDollars(ABC):
 
     @abstractmethod
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return (questions, workers) expected scores."""
+        """Return the expected scores, an array (questions, workers)."""
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return each worker's expected score, and its mean dollars on the train split."""
@@ -138,7 +138,7 @@ def _kept(params: Params, bias: str, examples: Examples) -> Arrays:
 
 @dataclass(frozen=True, slots=True)
 class LogisticRouter(MeanDollars):
-    """One linear head per worker, on scores as soft labels.
+    """Predicts P(right) by a logistic regression per worker, fitted to scores as soft labels.
 
     After RouteLLM's head on BERT (Ong et al. 2024, arXiv 2406.18665), for any number of workers.
     """
@@ -172,7 +172,7 @@ PENALTY = 0.0001
 
 @dataclass(frozen=True, slots=True)
 class MlpRouter(MeanDollars):
-    """One network with an output per worker."""
+    """Predicts scores by a neural network with an output per worker."""
 
     units: int = 100  # the smallest of RouterBench's networks: one hidden layer
     name: str = "router-mlp"
@@ -284,7 +284,7 @@ class FactorsRouter(MeanDollars):
         }
 
 
-RIGHT = 0.5  # a worker whose score is higher is no negative example (as in the released code)
+RIGHT = 0.5  # a worker whose score is higher is no negative example (as in RouterDC's code)
 TOP_K, LAST_K, CLUSTER_WEIGHT, NEGATIVES = 3, 3, 1.0, 3
 DIMENSIONS = 64
 CONTRASTIVE_SCHEDULE = DescentSchedule(batch=16, rate=0.003, looks=20, patience=20)
@@ -333,7 +333,7 @@ class ContrastiveRouter(MeanDollars):
         }
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return cosines calibrated to probabilities; the order of workers stays."""
+        """Return each worker's probability to be right, from cosines: (questions, workers)."""
         start, slope = params["calibration"]
         chance = sigmoid(start + np.exp(slope) * cosines(params, inputs))
         return np.where(params["known"], chance, np.nan)
@@ -369,7 +369,7 @@ def cosines(params: Arrays, inputs: Floats) -> Floats:
 def worker_slope(
     near: Floats, scores: Floats, contrasted: tuple[int, int], rng: np.random.Generator
 ) -> Floats:
-    """Return the gradient by cosines `near` of: rank each top-k worker above wrong last-k ones."""
+    """Return a ranking loss's gradient by cosines `near`: top-k above wrong last-k workers."""
     questions, workers = near.shape
     top_k, last_k = contrasted
     shuffled = rng.random(near.shape)
@@ -389,7 +389,7 @@ def worker_slope(
 
 
 def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
-    """Return the gradient by cosines `near` of: rank same-cluster above other questions."""
+    """Return a ranking loss's gradient by cosines `near`: same-cluster above other questions."""
     same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
     rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)
@@ -409,5 +409,5 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _through_unit(slope: Floats, unit: Floats, lengths: Floats) -> Floats:
-    """Return the gradient by rows before scaling to norm 1, from that by the scaled rows."""
+    """Return the gradient by the unscaled rows; `slope` is the gradient by the unit rows `unit`."""
     return (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / lengths

@@ -34,7 +34,7 @@ class DescentSchedule:
 
     batch: int
     rate: float
-    looks: int  # most evaluations on held-out rows
+    looks: int  # maximum evaluations on held-out rows
     every: int | None = 50  # steps between two evaluations; None: one epoch
     patience: int = 4  # evaluations without improvement after which training stops
     decay: float = 0.0  # weight decay, apart from the gradient (AdamW)
@@ -55,7 +55,7 @@ def descend(
     schedule: DescentSchedule,
     seed: int,
 ) -> Params:
-    """Run Adam; return the parameters with the least held-out loss, of equals the earliest."""
+    """Run Adam from `start`; return the first parameters with the least loss on held-out rows."""
     (gradient, loss), rng = slopes, np.random.default_rng(seed)
     learn, held_out = hold_out(len(data[0]), rng)
     chosen = params = dict(start(rng))
@@ -113,8 +113,8 @@ def cross_entropy(logits: Floats, scores: Floats, mask: Floats) -> float:
 
 
 def fit_calibration(near: Floats, scores: Floats) -> Floats:
-    """Fit P(right) to similarity (Platt 1999); return (intercept, log slope) of its logit."""
-    from scipy.optimize import minimize  # here, as the import takes 0.25 s
+    """Fit P(right) by similarity `near` (Platt 1999); return its logit's (intercept, log slope)."""
+    from scipy.optimize import minimize  # not at the top: the import takes 0.25 s
 
     penalty = 1e-3  # keeps the slope finite if similarity explains all, or nothing
     targets, mask = known_scores(scores)
@@ -135,11 +135,11 @@ def fit_calibration(near: Floats, scores: Floats) -> Floats:
 
 def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:
     """Return the centres (clusters, features), and each row's cluster index."""
-    from sklearn.cluster import KMeans  # here, as the import takes most of a second
+    from sklearn.cluster import KMeans  # not at the top: the import takes most of a second
 
     means = KMeans(n_clusters=clusters, n_init=cast(Any, starts), random_state=seed)
     with one_thread(), catch_warnings():
-        simplefilter("ignore")  # fewer different rows than clusters: some are empty
+        simplefilter("ignore")  # KMeans warns if there are fewer different rows than clusters
         labels = means.fit_predict(rows)
     return np.asarray(means.cluster_centers_, dtype=np.float64), np.asarray(labels, dtype=np.intp)
 

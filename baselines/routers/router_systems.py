@@ -55,13 +55,13 @@ _OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # prefixes of array names in 
 
 
 Estimator = Callable[[Sequence[str]], Estimates]
-"""Texts -> a trained router's predictions per worker, workers in the artefact's order."""
+"""Question texts -> a trained router's predictions, with workers in the artefact's order."""
 
 
 def train_router(
     router: Router, matrix: Matrix, seed: int = 0, with_embedder: Embedder | None = None
 ) -> Artifact:
-    """Return a trained router's artefact; the same matrix and seed give the same bytes."""
+    """Train a router on a grade matrix and return its artefact: same input, same bytes."""
     used = with_embedder or TfIdf()
     if not matrix.publishable:
         raise UserError(
@@ -87,7 +87,7 @@ def train_router(
 
 
 def load_router(learned: Artifact) -> Estimator:
-    """Return an artefact's router; UserError if it is damaged or its embedder is missing."""
+    """Return an artefact's router as a function; UserError if damaged or without its embedder."""
     about = learned.about
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is not a router. Routers are: {', '.join(ROUTERS)}.")
@@ -254,7 +254,7 @@ USER QUESTION:
 
 AVAILABLE LANGUAGE MODELS:
 {models}"""
-"""Our own wording, in the form of the conductor's prompt (conductor/prompt.py). A control for
+"""The router's prompt, in our words and the form of conductor/prompt.py. A control for
 trained routers and conductors: same information, no training, a plan of one step."""
 
 _NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)
@@ -280,7 +280,7 @@ def routing_prompt(question: str, cards: Sequence[str]) -> str:
 
 
 def named_worker(reply: str, workers: int) -> int | None:
-    r"""Return the index (from 0) of the last worker that a reply names; None if it is not listed.
+    r"""Return the index (from 0) of the last worker that a reply names; None if not in the list.
 
     >>> named_worker("Model 2 is best.\nmodel_id = [2]", 3), named_worker("2", 3)
     (2, 2)

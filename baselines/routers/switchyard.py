@@ -61,7 +61,7 @@ SWITCHYARD = SystemCard(
 
 
 def by_price(pool: Pool) -> Sequence[str]:
-    """Return the workers with an output price, cheapest first; if none has one, all workers."""
+    """Return the workers with an output price, cheapest first; all workers if no price is known."""
     book = pool.spec.book() if pool.spec else None
     price_of = {slot.name: slot.price_ref for slot in (pool.spec.workers if pool.spec else ())}
     prices = {name: book and book.price(price_of.get(name, "")) for name in pool.workers}

@@ -1,8 +1,8 @@
 """The command line, the only package that knows all parts of podium; no package imports it.
 
 Commands (commands.py) only pass suites, systems, pools and sandboxes to other packages, and print.
-This file is tiny because Ctrl-C may come while the rest is imported: until a command begins, Ctrl-C
-ends the process with one line, since no work is under way.
+This file imports little, so that it handles Ctrl-C while the other modules are imported: until a
+command begins, Ctrl-C ends the process with a one-line message, as there is no work to save.
 """
 
 import os
@@ -18,7 +18,7 @@ BROKEN_OFF = 130  # the exit code that shells expect after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code, 2 after an error message that says what to fix."""
+    """Run one command; return its exit code, which is 2 for an error that the user can fix."""
     with ended_at_once():
         commands = import_module("podium.cli.commands")
         args = commands.build_parser().parse_args(argv)
@@ -34,7 +34,7 @@ def ended_at_once() -> Generator[None]:
     """
     main_thread = threading.current_thread() is threading.main_thread()
     if not main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # another handler decides: of `nohup`, or of a calling program
+        yield  # keeps the handler that `nohup` or a calling program has set
         return
     signal.signal(signal.SIGINT, _end)
     try:

@@ -28,17 +28,17 @@ class Parser(argparse.ArgumentParser):
 
     near = ""  # a suggestion for a typo
     later: Callable[[], None] | None = None  # adds arguments that are looked up only if needed
-    lists = False  # accepts `--json` without PATH before a name: `suites --json math500`
-    takes_file = False  # has a run file; `typed` then has the names of typed arguments
+    lists = False  # whether `--json` before a name has no PATH: `suites --json math500`
+    takes_file = False  # whether it takes a run file; if so, `typed` names the typed arguments
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """Refuse abbreviated options: a typo would start a run."""
+        """Create the parser without abbreviated options, because a typo could start a run."""
         super().__init__(*args, **{**options, "allow_abbrev": False})
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
         self, args: Any = None, namespace: Any = None
     ) -> Any:
-        """Parse the command line; the command itself refuses its unknown arguments."""
+        """Parse arguments; exit with this command's own error if arguments are unknown."""
         add, self.later = self.later, None
         if add:
             add()
@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
-        """Exit with code 2 and one sentence instead of the whole usage."""
+        """Exit with code 2 and print the message in one sentence, without the usage."""
         self.exit(2, f"{self.prog}: {self.near}{message}; see {self.prog} --help.\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -87,7 +87,7 @@ class Arguments:
     """Adds arguments to a command's parser; each method call adds one or a few."""
 
     def __init__(self, parser: Any) -> None:
-        """Add to `parser`, an argparse parser or an argument group."""
+        """Store `parser`, an argparse parser or argument group, to which arguments are added."""
         self.parser = parser
 
     def __call__(self, name: str, text: str, read: Reader | None = None, **options: Any) -> None:
@@ -134,12 +134,12 @@ class Arguments:
         self("--page URL", "URL of the published pages, for links in --comment")
 
     def listing(self) -> None:
-        """Add `--json`, which every command that lists something has."""
+        """Add `--json` to a command that lists something."""
         self.parser.lists = True
         self.json("the same facts")
 
     def json(self, facts: str) -> None:
-        """Add `--json`, which prints or writes JSON; `facts` names its content in the help."""
+        """Add `--json [PATH]`, for output as JSON; the help text says that it prints `facts`."""
         text = f"print {facts} as JSON instead; with PATH (.json), also write it there"
         self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 
@@ -154,7 +154,7 @@ HERE = "-"
 
 
 def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print `text` fitted to the terminal; `--json` prints, or also writes, `facts` as JSON."""
+    """Do the same as `say_facts`, but fit `text` to the width of the terminal."""
     say_facts(args, facts, fitted_text(text))
 
 
@@ -168,7 +168,7 @@ def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
 
 
 def say_or_write(target: Path | None, text: str, content: Callable[[], bytes]) -> None:
-    """Print a text and write the JSON to a file, if one is given; or print the JSON instead."""
+    """Print `text`; write JSON `content` to `target`, if any. If it is `-`, print only the JSON."""
     if target == Path(HERE):
         say(content().decode().rstrip("\n"))
         return
@@ -223,7 +223,7 @@ def percentage_points(text: str) -> float:
 
 
 def table_format(text: str) -> str:
-    """Return the name of a table format; `html`, of older releases, gets its own error."""
+    """Return the name of a table format; ArgumentTypeError with a hint for the removed `html`."""
     if text == "html":
         raise ArgumentTypeError(
             "html was removed: use `podium report DIR --site D` for pages, or md for a table"
@@ -272,7 +272,7 @@ def tokens(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """Return a seed that every generator accepts: 32 bits."""
+    """Return a seed of 32 bits, which every random generator accepts."""
     if not (text.isascii() and text.isdigit() and int(text) < SEEDS):
         raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {SEEDS - 1}")
     return int(text)
@@ -316,7 +316,7 @@ def numbered(form: str) -> Callable[[str], tuple[str, int]]:
 
 
 def argument(text: str) -> tuple[str, Any]:
-    """Return an argument of a task, written as KEY=VALUE; its value is JSON, or else a text."""
+    """Return (key, value) of a task argument KEY=VALUE; the value is JSON if valid, else a text."""
     key, value = pair("KEY=VALUE")(text)
     with suppress(ValueError):
         return key, json.loads(value)
@@ -346,7 +346,7 @@ def launch(text: str) -> tuple[str, str]:
 
 
 def taken(record: Any, args: argparse.Namespace, **values: Any) -> Any:
-    """Return the dataclass `record` with fields from arguments of the same names and `values`."""
+    """Return an instance of dataclass `record`: `values`, and arguments named like its fields."""
     shared = {field.name for field in fields(record)} & vars(args).keys()
     return record(**{name: getattr(args, name) for name in shared} | values)
 

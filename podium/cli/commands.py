@@ -52,7 +52,7 @@ def load(name: str) -> Command:
     """Return the function that runs a command, its modules imported; no command: prints help."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
-    # Not needed for help. Garbage collection would take a seventh of the time of the imports.
+    # Help does not need this import. Garbage collection would take a seventh of the import time.
     from podium.harness.parallel import without_collector
 
     with without_collector():
@@ -108,8 +108,8 @@ def build_parser() -> argparse.ArgumentParser:
 def demo(add: Arguments) -> None:
     """Run every kind of system on two practice suites and on recorded AIME25, then report."""
     add("--out", "directory to write (demo)", Path, default=Path("demo"))
-    # Fixed before any run: `podium power --effect 40 --discordant 0.5` says 25 for one comparison.
-    # Holm over the demo's 16 takes z from 1.96 to 2.95: 25 x (2.95 + 0.84)^2 / (1.96 + 0.84)^2.
+    # Fixed before any run: `podium power --effect 40 --discordant 0.5` gives 25 for one comparison.
+    # Holm over 16 comparisons raises z from 1.96 to 2.95: 25 x (2.95 + 0.84)^2 / (1.96 + 0.84)^2.
     add("--limit", "questions per suite", up_to(MOST), default=46)
 
 

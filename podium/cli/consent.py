@@ -1,7 +1,7 @@
 """Consent: before a live pool is called, the user sees the maximum cost and agrees to it.
 
-A limit in dollars is consent, and so is --yes. The agreed maximum is recorded, so that the same
-command continues without a question as long as it stays within it.
+A limit in dollars (--max-usd) is consent, and so is --yes. The agreed maximum is recorded, so that
+the same command is not asked about again while its maximum cost is not higher.
 """
 
 import json
@@ -20,7 +20,7 @@ from podium.harness.text import pluralise, say
 
 CENT = Decimal("0.01")
 EPOCHS = 8
-"""Number of epochs whose cost is also shown if a run has fewer epochs."""
+"""If a run has fewer epochs than this, the cost of this number of epochs is shown, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ def agree(
     yes: bool,
     about: str = "",
 ) -> None:
-    """Print the maximum cost of a command; UserError unless the user agrees, or has before.
+    """Print the maximum cost of a command; UserError unless the user agrees, or has agreed before.
 
     Agreements are recorded in the folder that the command writes. `about` identifies workers and
-    prices: agreements about others do not count.
+    prices: an earlier agreement with another `about` does not count.
     """
     from podium.harness.run.experiment import AGREED
 
@@ -81,7 +81,7 @@ def terminal_agrees(refusal: str, question: str) -> bool:
 
 def _agreed(record: Path, about: str) -> Iterator[Maximum]:
     for line in read_limited(record, MIB).splitlines() if record.is_file() else ():
-        with suppress(ValueError, ArithmeticError, TypeError, KeyError):  # no valid consent
+        with suppress(ValueError, ArithmeticError, TypeError, KeyError):  # skips an invalid record
             row = json.loads(line)
             usd = None if row["usd"] is None else Decimal(row["usd"])
             if row["about"] == about:

@@ -128,10 +128,10 @@ def grade(
     problems: str | Path | None = None,
     box: str | None = None,
 ) -> dict[str, Grade]:
-    """Grade replies from any source, by the id of their question; calls no model.
+    """Grade replies from any source (question id -> reply); calls no model.
 
-    The questions are the suite's own, or those of `problems`, a file of the benchmark's rows;
-    programs run in `box`. Raises UserError for an unknown question.
+    The questions are the suite's own, or those of `problems`, a file with the benchmark's rows.
+    Programs run in the sandbox `box`. Raises UserError for an unknown question.
     """
     grader = find_grader(whole_catalogue().suites, suite) if isinstance(suite, str) else suite
     return grade_replies(grader, replies, boxes(), Path(problems) if problems else None, box)

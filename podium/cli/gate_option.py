@@ -16,7 +16,7 @@ from podium.reports.report import Report
 
 
 class GateOption:
-    """The gate: rules that a report must meet; read first, then bound to rows, then evaluated."""
+    """The rules of `--gate` that a report must meet: read, bound to its rows, then evaluated."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         """Read the file of rules; UserError if it or an option that belongs to it is invalid."""
@@ -30,13 +30,13 @@ class GateOption:
                 refuse_gate_file(path, option)
 
     def bind(self, report: Report) -> None:
-        """Find the report's rows for each rule; UserError if a rule has an unknown name."""
+        """Find the report's rows for each rule; UserError for an unknown suite or system."""
         if self.gate:
             earlier = load_runs([self.args.against])[0] if self.args.against else None
             self.bound = gate_checks(self.gate[0], report, earlier), report
 
     def code(self, dirs: Sequence[Path], beside: Any = None) -> int:
-        """Print and write the gate's result; return the exit code, 0 without a gate."""
+        """Print and write the result of the rules; return the exit code, 0 without --gate."""
         if not self.gate:
             return 0
         args, (gate, digest), (checks, report) = self.args, self.gate, self.bound

@@ -17,7 +17,7 @@ from podium.harness.text import say
 
 
 def grade_command(args: argparse.Namespace) -> int:
-    """Grade a file of replies; return 1 if one is unscored."""
+    """Grade a file of replies; return 1 if a reply could not be scored, else 0."""
     from podium.harness.grade_file import GradeRequest, explain_reply, grade_file
 
     if args.explain:
@@ -50,7 +50,7 @@ def redact_command(args: argparse.Namespace) -> int:
 
 
 def regrade_command(args: argparse.Namespace) -> int:
-    """Grade logs again; return 1 if an answer is unscored."""
+    """Grade logs again; return 1 if an answer is still unscored, else 0."""
     catalogue = whole_catalogue()
     with box_for_logs(args.dir, args.box, catalogue, args.max_sandboxes) as box:
         results = regrade_dir(args.dir, catalogue.suites, box, everything=args.all)
@@ -69,7 +69,7 @@ def regrade_command(args: argparse.Namespace) -> int:
 
 
 def refuse_box(args: argparse.Namespace) -> None:
-    """Raise UserError if the sandbox of --box does not exist or would not be used."""
+    """Raise UserError if the sandbox of --box does not exist, or if --regrade is missing."""
     if args.box and not args.regrade:
         raise UserError("--box needs --regrade, which runs programs there. Add --regrade.")
     if args.box:
@@ -77,7 +77,7 @@ def refuse_box(args: argparse.Namespace) -> None:
 
 
 def regraded(args: argparse.Namespace) -> list[Remade]:
-    """Grade a directory's logs again; suites that run programs only if --box names a sandbox."""
+    """Return each log's comparison with new grades; programs are graded only if --box is given."""
     catalogue = whole_catalogue()
     with box_for_logs(args.dir, args.box, catalogue) if args.box else nullcontext() as box:
         return [*remade_dir(args.dir, catalogue.suites, box)]

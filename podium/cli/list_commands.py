@@ -1,4 +1,4 @@
-"""The catalogue of all parts, and the commands that list parts or maintain them."""
+"""The catalogue of suites and systems, and commands about them, data, workers and sandboxes."""
 
 import argparse
 from collections import ChainMap
@@ -17,7 +17,7 @@ from podium.harness.text import fitted_text, records, say
 
 
 def whole_catalogue() -> Any:
-    """Return the catalogue of all parts: the only place where all packages meet."""
+    """Return the catalogue of all suites, systems and sandboxes, from podium and other packages."""
     import_module("podium.suites._registry")  # it also registers the sources of imported recordings
 
     from podium.baselines import SYSTEMS as BASELINES
@@ -46,7 +46,7 @@ def whole_catalogue() -> Any:
     )
 
 
-ROOMS = ("podium", "baselines", "conductor")  # prefixes of podium's solvers; last two: before 0.2
+ROOMS = ("podium", "baselines", "conductor")  # prefixes of podium's solvers; the last two are old
 
 
 def registered_solver(name: str) -> Callable[..., Any]:
@@ -64,7 +64,7 @@ def registered_solver(name: str) -> Callable[..., Any]:
 
 
 def draw_pools(count: int) -> Any:
-    """Return one pool of `count` randomly drawn pools of practice workers, for training."""
+    """Return a training pool that joins `count` randomly drawn pools of practice workers."""
     from podium.suites.practice.workers.drawing import draw_many
 
     return draw_many(count)
@@ -80,7 +80,7 @@ def suite_versions() -> dict[str, str]:
 def boxes() -> Any:
     """Return functions that open and check sandboxes; they raise UserError for a SandboxError.
 
-    After the opening, a SandboxError is no error of the run: it leaves a reply ungraded.
+    A later SandboxError, of an open sandbox, does not end the run: the reply stays ungraded.
     """
     from podium import sandbox
     from podium.harness.boxes import Boxes
@@ -109,7 +109,7 @@ def boxes() -> Any:
 
 
 def controls() -> Any:
-    """Return functions from several packages that a run needs and the harness cannot import."""
+    """Return functions that a run needs from packages that the harness must not import."""
     from podium.baselines.oracle import make_plans
     from podium.baselines.single import choose
     from podium.harness.run.evaluate import Controls
@@ -151,7 +151,7 @@ def _cutoffs(args: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:
-    """Print the table of rules by which a suite reads replies; return 0."""
+    """Print the table of rules that extract answers from replies; return 0."""
     from podium.harness.rules import rule_table
     from podium.harness.run.catalogue import find_named
     from podium.harness.suite import Explained
@@ -204,7 +204,7 @@ def workers_command(args: argparse.Namespace) -> int:
 
 
 def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
-    """Return a pool's profile, the workers' results on a run's train questions; also as text."""
+    """Return a pool's profile, its workers' results on a run's train questions: facts and text."""
     from podium.harness.profiles import measured_in, read_profile
     from podium.reports.profile_table import kinds_text, profile_text
 
@@ -242,7 +242,7 @@ class InstalledParts(Mapping[str, Any]):
     """Suites, systems or exporters of installed packages, by name; imported on first use."""
 
     def __init__(self, group: Group) -> None:
-        """Read nothing yet: searching all installed packages takes some 30 ms."""
+        """Store the group; the search of installed packages (some 30 ms) is done on first use."""
         self._group: Group = group
         self._loaded: dict[str, Any] = {}
 
@@ -251,25 +251,25 @@ class InstalledParts(Mapping[str, Any]):
         return {entry.name: entry for entry in entry_points(group=self._group)}
 
     def __getitem__(self, name: str) -> Any:
-        """Return a part; KeyError if there is none, UserError if it cannot be loaded."""
+        """Return the object of this name; KeyError if unknown, UserError if it cannot be loaded."""
         if name not in self._loaded:
             self._loaded[name] = self._load(self._entries[name])
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether an installed package offers a part of this name; does not import it."""
+        """Return whether an installed package offers this name; does not import the object."""
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of the parts; imports nothing."""
+        """Yield the names; imports no object."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return the number of parts."""
+        """Return the number of names."""
         return len(self._entries)
 
     def package(self, name: str) -> str:
-        """Return the package and version of a part; `podium` if no package offers it.
+        """Return name and version of the package that offers `name`; `podium` if no package does.
 
         >>> InstalledParts("podium.systems").package("moa-lite")
         'podium'

@@ -233,7 +233,7 @@ def _models(args: argparse.Namespace) -> list[str]:
     if not args.pool:
         specs = [spec for spec in specs if spec.label == "live"]
     slots = [slot for spec in specs for slot in spec.slots]
-    if not args.pool:  # products such as fugu are priced by hand, from their maker's page
+    if not args.pool:  # prices of products such as fugu are entered by hand
         slots = [slot for slot in slots if not slot.not_auditable and slot.provider != "fugu"]
         slots = [slot for slot in slots if isinstance(slot.price, str)]  # others state their own
     return sorted({slot.price_ref for slot in slots})
@@ -450,7 +450,7 @@ def _verify_manifest(args: argparse.Namespace) -> int:
         sealed = {file.path for file in stored.files}
         for earlier in stored.history:
             say(f"It replaces {earlier}")
-    except UserError as error:  # reported as a finding
+    except UserError as error:  # printed as part of the result
         root = f"Root: none ({error})"
     say(f"Integrity: {'the files differ from the manifest' if findings else 'holds'}.")
     say(root)

@@ -1,4 +1,4 @@
-"""`inspect eval --model podium/SYSTEM -M pool=POOL`: a system by its name, as a model."""
+"""A system as an Inspect model: `inspect eval TASK --model podium/SYSTEM -M pool=POOL`."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ KNOWN = ("pool", "learnt", "seed")
 
 
 class NamedSystemAPI(SystemAPI):
-    """A system that is made from its name and from `pool`, `learnt` and `seed`."""
+    """An Inspect model that answers by a system, given its name and `pool`, `learnt`, `seed`."""
 
     def make(self) -> SystemInPlay:
         """Return the system; UserError if it needs parts that Inspect's command cannot give."""

@@ -233,7 +233,7 @@ def _price(text: str) -> str:
     rates = [rate.strip() for rate in text.split(",")]
     try:
         price = price_from("it", dict(zip(RATES[: len(rates)], rates, strict=True)), "")
-    except ValueError:  # BadEntry is one
+    except ValueError:  # also BadEntry, its subclass
         raise UserError(f"{text[:40]!r} is not a price. Give {DOLLARS}.") from None
     return _price_line(price, "Price as given to `podium pool new`")
 

@@ -49,7 +49,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: Any) -> Any:
-    """With --site, return the comparison with the run of --against; else write and print it."""
+    """Return the comparison with --against for --site; without --site, print it, return None."""
     from podium.reports.against import difference_of_runs, write_against
     from podium.reports.report import report_of
     from podium.reports.site import refuse_foreign_site
@@ -65,7 +65,7 @@ def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: An
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
-    """Return directories of runs and of trainings; UserError for incompatible options."""
+    """Return the given directories of runs, and of trainings; UserError if options conflict."""
     from podium.reports.training_runs import is_training
 
     trainings = [folder for folder in args.dirs if is_training(folder)]

@@ -19,7 +19,7 @@ from podium.harness.text import fitted_text, say
 
 
 def run_request(args: argparse.Namespace, **values: Any) -> Any:
-    """Return the `RunRequest` of a command's arguments; fields without an argument: default."""
+    """Return the `RunRequest` of a command's arguments; other fields keep their defaults."""
     from podium.harness.run.catalogue import RunRequest
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
@@ -32,7 +32,7 @@ def run_request(args: argparse.Namespace, **values: Any) -> Any:
 
 
 def _system_options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return system -> option -> value: a run file's, replaced by those of the command line."""
+    """Return system -> option -> value, from the run file; values of -S override the file's."""
     stated: dict[str, dict[str, Any]] = getattr(args, "system_options", {})
     options = {name: dict(values) for name, values in stated.items()}
     for system, name, value in getattr(args, "S", ()):
@@ -67,7 +67,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
-    """Run, estimate or only check a request, once for each budget size of --equal."""
+    """Run, estimate or check a request, once for each budget size of --equal; return exit code."""
     from podium.harness.reply_cache import PaidReplies
     from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.estimate import estimate, estimate_text
@@ -141,7 +141,7 @@ def shard_command(args: argparse.Namespace) -> int:
 
 
 PRACTICE = ("practice-choice", "practice-composed")
-"""A suite that one worker can answer, and a suite that needs two: for facts and for maths."""
+"""A suite that one worker can answer, and a suite that needs two (for facts, and for maths)."""
 SYSTEMS = """
 single best-single self-consistency moa-lite conductor-prompted compute-matched-usd random-worker
 oracle
@@ -286,7 +286,7 @@ def doctor_command(args: argparse.Namespace) -> int:
 
 
 def _drilled(check: Any, args: argparse.Namespace) -> Any:
-    """Add the findings of a drill, a test question to each model, if the user agrees to pay."""
+    """Return `check` with the results of a drill, a question to each model, if the user agrees."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
 

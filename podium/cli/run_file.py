@@ -74,7 +74,7 @@ def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dic
 def _typed(
     path: Path, data: Mapping[str, Any], types: Mapping[str, Any], table: str = ""
 ) -> dict[str, Any]:
-    """Return a table's values, converted to their fields' types; never from text to number."""
+    """Return a table's values with their fields' types; a text is not accepted as a number."""
     for name in (name for name in data if name not in types):
         raise no_such("key", name, types, f"{path}{table and ', in [report],'} may have: ")
     values: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _wrong(path: Path, name: str, reason: object) -> UserError:
 
 
 def _number_words(name: str, value: Any) -> list[str]:
-    """Return a key's numbers as words that its option would read: `5`, or `openai=5`."""
+    """Return a key's numbers in the form of its command-line option: `5`, or `openai=5`."""
     if name in ("rpm", "suite_limits"):
         return [f"{key}={number}" for key, number in value.items()]
     return [str(value)] if isinstance(value, int | float | Decimal) else []

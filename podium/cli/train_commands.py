@@ -23,7 +23,7 @@ from podium.harness.text import columns, fitted_text, pluralise, records, say
 
 
 def train_command(args: argparse.Namespace) -> int:
-    """Train, estimate, plot or release; return 130 after Ctrl-C."""
+    """Train, estimate, plot or release a conductor; return 130 after Ctrl-C, else 0."""
     from podium.conductor.training.config import known_configs, read_config
 
     if args.list:
@@ -47,7 +47,7 @@ def train_command(args: argparse.Namespace) -> int:
     # Only the first of several processes prints.
     report: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda text: None
     path = training.config.model.path
-    with suppress(UserError):  # no checkpoint of podium: a model of the Hub, for example
+    with suppress(UserError):  # raised for a model that is no checkpoint of podium, e.g. of the Hub
         for line in moved_graders([f"conductor@{path}"] if path else [], whole_catalogue()):
             report(line)
     if args.dry_run:
@@ -75,7 +75,7 @@ def _carried_out(training: Any, report: Callable[[object], None]) -> str:
 
 
 def _plot(folders: Sequence[Path], to: Path) -> int:
-    """Plot trainings: an image if `to` is a file, a page if it is a folder."""
+    """Plot learning curves, as an image if `to` is a file, as a page if a folder; return 0."""
     if to.suffix and not to.is_dir():
         refuse_unwritable_file(to, "--to")
         from podium.reports.training_plot import draw_curves
@@ -125,11 +125,11 @@ def _prompts(run: Path) -> list[str]:
 
 NAME = "conductor, study"
 PUBLIC = 400
-"""Questions per practice suite for a tokenizer if the source's texts must not be published."""
+"""Questions per practice suite that train a tokenizer if the source's texts must stay private."""
 
 
 def study_for(settings: Any) -> Any:
-    """Return the training rows of a config's `[verdicts]`; UserError unless it has one split."""
+    """Return a config's `[verdicts]` as training data; UserError if its split has several folds."""
     from podium.baselines.route_eval import split_matrix
     from podium.baselines.verdict_sources import SOURCES
     from podium.conductor.verdict_reward import split_verdicts
@@ -157,9 +157,9 @@ def study_for(settings: Any) -> Any:
 def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]:
     """Return the rows of trained checkpoints on the test questions of one split.
 
-    `best` is the index of the best single worker. One checkpoint gives one row, with a verdict.
-    Several give a row with their mean over seeds, per question, and its verdict, and one row each
-    without. UserError if a checkpoint has another study or split, or if two have the same seed.
+    `best` is the index of the best single worker. A single checkpoint gives one row with a verdict.
+    Several give a row of means over seeds, with a verdict, and then a row per seed without verdict.
+    UserError if a checkpoint has another study or split, or if two have the same seed.
     """
     rows = [_row(folder, judged, best) for folder in folders]
     if len({row.system for row in rows}) < len(rows):
@@ -213,7 +213,7 @@ def _row(folder: Path, judged: Any, best: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class AblationRun:
-    """One training of one ablation: its configuration, and its folders."""
+    """A training of an ablation with one seed: its configuration and its folders."""
 
     row: Any
     training: Any
@@ -252,7 +252,7 @@ def ablate_command(args: argparse.Namespace) -> int:
     if args.table and not args.out.is_dir():
         raise UserError(f"There is no folder {args.out}. Give the one that `podium ablate` wrote.")
     if not args.table:
-        for trial in trials:  # a training begun with other graders has another reward
+        for trial in trials:  # a training that began with other graders cannot continue
             if (path := trial.run / MANIFEST).is_file():
                 refuse_moved_graders(json.loads(path.read_text()), job_manifest(trial.training))
         jobs = [
@@ -279,7 +279,7 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 
 def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> None:
-    """Train in a subprocess to the end, unless the training is finished."""
+    """Train in a subprocess, unless the training is finished; UserError if it does not finish."""
     from podium.conductor.training.ablations import copy_warm_start
     from podium.conductor.training.run_folder import training_finished
 
@@ -301,7 +301,7 @@ def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> 
 
 
 def _waited(command: list[str]) -> int:
-    """Run a command, return its exit code; on Ctrl-C, wait until it has saved a checkpoint."""
+    """Run a command and return its exit code; on Ctrl-C, first wait until it has ended."""
     process = subprocess.Popen(command)
     try:
         return process.wait()
@@ -311,7 +311,7 @@ def _waited(command: list[str]) -> int:
 
 
 def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None:
-    """Run the best checkpoint on the validation splits; answered questions are not repeated."""
+    """Run a training's best checkpoint on its validation splits; resumes an earlier evaluation."""
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.estimate import estimate
     from podium.harness.run.run import run_job
@@ -338,7 +338,7 @@ def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None
 
 
 def _table(listed: Any, out: Path) -> str:
-    """Write the table of all ablations in the folder; return it for a terminal."""
+    """Write the table of all ablations to the folder; return it as text for a terminal."""
     from podium.reports.ablation_table import AblationRuns, write_ablations
 
     ablations: list[AblationRuns] = []
@@ -365,7 +365,7 @@ def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
 
 
 def route_command(args: argparse.Namespace) -> int:
-    """Compare routers: print the table, write it if --out is given; return 0."""
+    """Compare routers on recorded grades: print the table, write it if --out is given; return 0."""
     if args.list:
         from podium.baselines.verdict_sources import SOURCES
 
@@ -415,7 +415,10 @@ def route_command(args: argparse.Namespace) -> int:
 
 
 def whole_matrix(source: str, data: Path | None) -> Any:
-    """Return a source's questions with a grade for every worker; notes how many are left out."""
+    """Return a source's grade matrix, without questions that lack a worker's grade.
+
+    A note in the matrix has the number of questions left out.
+    """
     from podium.baselines.verdict_data import SourceRequest
     from podium.baselines.verdict_sources import read_matrix
     from podium.suites.data import data_folder
