@@ -30,7 +30,7 @@ def repeats_name(model: str, served: str | None) -> bool:
 
 
 def may_be_alias(model: str, served: str | None) -> bool:
-    """Return whether a reply may name only a gateway's alias: an HTTP header names the model."""
+    """Return whether a reply's model name may be a gateway's alias; a header has the real name."""
     return model.startswith("openai-api/") and repeats_name(model, served)
 
 

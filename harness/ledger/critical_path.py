@@ -97,7 +97,7 @@ def longest_chain(
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
     """Return the steps that each step waited for; None if the plan cannot be read.
 
-    They are the steps that it reads; with `waves` (numbers of parallel steps), all earlier waves.
+    A step waits for the steps it reads; with `waves` (their sizes), for all steps of earlier waves.
     """
     if len({step for step in steps if step is not None}) < 2:
         return []

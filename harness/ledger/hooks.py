@@ -126,7 +126,7 @@ class _LedgerHooks(Hooks):
 
 
 PLAYED: set[str] = set()
-"""Other authors' Inspect tasks, solved by podium's systems: no call may bypass the ledger."""
+"""Names of other authors' Inspect tasks that podium solves: unrecorded calls are refused."""
 UNPAID = (SYSTEMS, "mockllm/", "none/")
 """Prefixes of models that cost nothing themselves: systems (their workers' calls do) and mocks."""
 FOREIGN = (
@@ -374,7 +374,7 @@ def last_event(span: str | None) -> ModelEvent | None:
 
 @contextmanager
 def own_transcript() -> Generator[None]:
-    """Record calls made within in a separate transcript, which is then discarded."""
+    """Record calls made inside the block in a separate transcript, which is then discarded."""
     # Outside an eval all calls share one transcript with all texts: too large for training.
     token = _transcript.set(Transcript())
     try:

@@ -121,7 +121,7 @@ class CallOutcome:
 
 
 CAME = ("usage", "raw_usage", "usd_provider", "served_model", "stop", "output_sha256")
-"""Fields of a `retry` line if a partial reply came before the failure; else it lacks them."""
+"""Fields that a `retry` line has only if a partial reply came before the failure."""
 
 
 @dataclass(slots=True)
@@ -203,7 +203,7 @@ class Journal:
 
 
 def open_journal(log_dir: Path, head: Head) -> Journal:
-    """Create a journal of this process below a log directory; others stay unchanged."""
+    """Create a new journal for this process below a log directory; it never reuses a file."""
     folder = folder_of(log_dir, head.task or head.system)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(3)}.jsonl"

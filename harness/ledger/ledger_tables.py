@@ -354,7 +354,7 @@ LOCKS = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""Executed in this order. The views are Arrow data sets, so DuckDB needs no access to files."""
+"""SQL that locks a connection, in this order. Views are Arrow data sets: DuckDB needs no files."""
 AT_ONCE = 10_000
 MOST = 1_000
 

@@ -148,7 +148,7 @@ def damaged(path: Path, reason: str) -> UserError:
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
-    """Return the logs of directories, or files, each once; UserError if there is none."""
+    """Return the logs in `dirs` (directories or files), each once; UserError if there are none."""
     logs: dict[Path, Path] = {}
     for path in dirs:
         if not path.exists():

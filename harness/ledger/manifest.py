@@ -346,7 +346,7 @@ class Manifest:
     books: tuple[Mapping[str, str], ...]
     suites: tuple[Mapping[str, str], ...]
     history: tuple[EarlierRoot, ...]
-    """Earlier manifests, oldest first: a resumed or extended run appends the replaced one."""
+    """Earlier manifests, oldest first: a resumed or extended run appends the replaced manifest."""
     files: tuple[FileEntry, ...]
     root: str = ""
 

@@ -149,8 +149,8 @@ class HttpResponse(Protocol):
 class CallInFlight:
     """A call in flight: its caller sets `output`, its methods set the other fields.
 
-    Its intent is written when Inspect announces the dispatch (hooks.py). If written earlier, a call
-    that waits for a connection when the run is killed would count as possibly billed.
+    Its `intent` line is written when Inspect announces the dispatch (hooks.py). If written earlier,
+    a call that waits for a connection when the run is killed would count as possibly billed.
     """
 
     request: Request
@@ -268,7 +268,7 @@ class CallInFlight:
         return outcome if usd is None else replace(outcome, usd_provider=plain(usd))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
-        """Write the call's `intent` line once; return the journal and the call's id, or OSError."""
+        """Write the call's `intent` line, once; return journal and call id; OSError if it fails."""
         journal, request = recorder.journal.journal(), self.request
         if self.call is None:
             fields = {name: getattr(request, name) for name in INTENT}
@@ -512,7 +512,7 @@ def read_back(request: Request, bought: BoughtReply, spend: Spend | None) -> Cal
 def recording(
     journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
 ) -> Generator[Recorder | None]:
-    """Record the calls made inside this context in `journal`; None changes nothing."""
+    """Record the calls made inside this context in `journal`; if it is None, change nothing."""
     if journal is None:
         yield None
         return

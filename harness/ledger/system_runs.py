@@ -147,7 +147,7 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below `dirs`, and foreign logs; UserError if there is no run."""
+    """Return the system runs below `dirs`, and logs not by podium; UserError if no run exists."""
     places = dirs if recursive else [path for top in dirs for path in (top, *shard_dirs(top))]
     groups: dict[object, list[SystemRun]] = {}
     remaining, foreign = list[Path](), list[Path]()

@@ -161,7 +161,7 @@ def is_uncounted(call: Call) -> bool:
 
 
 def usage_of(calls: Iterable[Call]) -> Usage | None:
-    """Return the tokens of some calls, by kind; None if a billable one reported none."""
+    """Return the tokens of some calls, by kind; None if a billable call reported no usage."""
     usages = [call.usage for call in calls if call.billable != "no"]
     reported = [usage for usage in usages if usage is not None]
     return sum(reported, Usage(reasoning=0)) if len(reported) == len(usages) else None
@@ -283,7 +283,7 @@ class QuestionResult:
     epoch: int
     sample: str
     value: float | None
-    """None if unscored: podium failed, or the run has not reached it yet."""
+    """None if unscored: an error occurred, or the run has not reached the question yet."""
     reason: str
     parsed: bool
     """False if it was graded wrong because no answer could be found in the reply."""
@@ -481,9 +481,9 @@ def spent_by(
 ) -> SpentSoFar:
     """Add up the spend of some calls, for a limit; UserError if a worker has no price.
 
-    If it is unknown whether an attempt was billed, it counts as its maximum cost; if it has no
-    maximum, as the dearest call with its price among these calls and in the `overall` spend, of
-    which they are a part.
+    If it is unknown whether an attempt was billed, it counts at its maximum cost. If it has no
+    maximum, it counts at the cost of the dearest call with its price, among these calls and in the
+    `overall` spend, of which these calls are a part.
     """
     usd = ZERO
     dearest: dict[str, Decimal] = dict(overall.dearest) if overall else {}

@@ -29,7 +29,7 @@ SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority":
 """Service tiers that may have a price factor in a book; `standard` has the book's prices."""
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
-"""With rates between these two, a call of a billion tokens is priced exactly in 28 digits."""
+"""With rates from `SMALLEST` to `LARGEST`, the cost of a billion tokens is exact in 28 digits."""
 
 GPU = tuple(Gpu.__dataclass_fields__)
 

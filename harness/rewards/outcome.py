@@ -131,7 +131,7 @@ class OutcomeValues:
     policy_fault: float = 0.0
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward, None for a status that says nothing about the policy.
+        """Return the reward; None for a status that the policy does not cause.
 
         >>> PAPER.of(Status.SCORED, 0.0), PAPER.of(Status.INVALID_ACTION, 0.0)
         (0.5, 0.0)
@@ -295,7 +295,7 @@ class BadBody(UserError):
 
 
 class _Unreachable(PodiumError):
-    """No reply, or an unreadable one: a retry may help."""
+    """The service sent no readable reply: a retry may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class RewardClient:
     timeout_s: float = 600.0
     """Seconds to wait for the reply to a whole batch; the service has a deadline per item."""
     retries: int = 5
-    """Retries; each waits a random part (half to all) of 1, 2, 4, ... seconds."""
+    """Maximum retries; before each, a wait of a random half to all of 1, 2, 4, ... seconds."""
     token: str = field(default="", repr=False)
     """The token in the service's `--token-file`; empty if it needs none."""
 

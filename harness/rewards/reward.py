@@ -141,7 +141,7 @@ class _Task:
     result: "GradingResult | None" = None  # None also when its grading was cancelled
     settled: bool = False
     told: anyio.Event | None = None
-    """Created by the first waiter: an event for each task would cost as much as its grade."""
+    """Set when the result is known; created by the first waiting task, as most tasks need none."""
 
     key: bytes = b""
     """A digest that equal tasks share; long replies are not kept in memory."""
@@ -194,7 +194,7 @@ class _LoopState:
 
     turns: anyio.CapacityLimiter
     threads: anyio.CapacityLimiter
-    """As many threads as turns, so that no task with a turn waits for a thread."""
+    """Limits threads, as many as `turns` allows: no task that may start waits for a thread."""
     under_way: dict[bytes, _Task] = field(default_factory=dict[bytes, _Task])
 
 
@@ -379,7 +379,7 @@ class RewardSettings:
     most: int | None = None
     """Items in parallel per event loop (None: the number of cores, which also caps grading)."""
     timeout_s: float = 120.0
-    """Maximum seconds per item, from the start of its turn; then its programs are ended."""
+    """Maximum seconds per item, from when its work starts; then its programs are ended."""
     max_usd: Decimal | None = None
     """Limit on the cost of answers, in dollars; after it, items not yet started have no value."""
     max_masked: float = 0.3
@@ -413,7 +413,7 @@ class Reward:
         box: Any | None = None,
         elsewhere: RowGrader | None = None,
     ) -> None:
-        """Keep the suites by name; UserError if one runs programs and there is no sandbox."""
+        """Take the suites by name; UserError if a suite runs programs and there is no sandbox."""
         self._suites: dict[str, Suite[Any]] = {
             name: split.suite.for_reward() if isinstance(split.suite, Rewarding) else split.suite
             for name, split in splits.items()

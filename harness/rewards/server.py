@@ -160,8 +160,8 @@ def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
 def _get_reward_reply(outcomes: Sequence[RewardOutcome], wish: OnUnscored) -> dict[str, Any]:
     """Return the reply that OpenRLHF 0.11.2 reads (openrlhf/utils/agent.py, `execute`).
 
-    `rewards` and `scores` are lists of numbers, as its own openrlhf/cli/serve_rm.py sends them, and
-    every value of `extra_logs` becomes a tensor, so its keys are constant and its values numbers.
+    `rewards` and `scores` are lists of numbers, as in OpenRLHF's openrlhf/cli/serve_rm.py. OpenRLHF
+    makes a tensor of every value of `extra_logs`: its keys are constant and its values numbers.
     With `error` the whole batch fails if an item has no value; OpenRLHF tries five times, continues
     without rewards, and then fails. With `zero` the item is 0 and marked.
     """
@@ -258,7 +258,7 @@ class RewardService:
     on_unscored: ReplyOnUnscored = "error"
     """OpenRLHF's reply for an item without a value, unless its URL sets another one."""
     fresh: bool = False
-    """Whether to number trainers' equal completions: True if workers are asked, for new replies."""
+    """Whether to number trainers' equal completions, so that workers are called again for each."""
     stopped: str = ""  # why scoring has stopped; empty while it continues
     in_flight: int = 0
     _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
@@ -284,7 +284,7 @@ class RewardService:
             self.in_flight -= len(items)
 
     def numbered(self, items: Sequence[RewardItem]) -> list[RewardItem]:
-        """Return a trainer's items; if `fresh`, equal ones get different replicate numbers."""
+        """Return a trainer's items; if `fresh`, equal items get different replicate numbers."""
         if not self.fresh:
             return list(items)
         keys = [hash((item.suite, item.question, item.completion)) for item in items]

@@ -66,7 +66,7 @@ def why_unlearnable(job: Job) -> Iterator[str]:
 
 
 def why_taught(job: Job) -> Iterator[str]:
-    """Yield an error per system that was trained on this run's questions if the split is `eval`."""
+    """If the run's split is `eval`, yield an error per system that was trained on its questions."""
     if job.experiment.split != "eval":
         return
     pairs = ((split_k(name)[1], job.catalogue.card(name).methods) for name in job.systems)
@@ -342,7 +342,7 @@ def _cost(totals: SystemTotals, unit: str) -> float | None:
 
 
 def _of_one_call(worker: str, answered: AnsweredRuns, unit: str) -> float | None:
-    """Return a worker's mean cost per call on a suite, from its run alone; None without a run."""
+    """Return a worker's mean cost per call, from a run of only this worker; None without it."""
     for name in (BEST_SINGLE, f"{SINGLE}:{worker}"):
         pair = answered.get(name)
         if pair and pair[0].facts.args.get("worker") == worker:

@@ -17,7 +17,7 @@ UNFIT = "podium cannot refuse its calls, or it matches the cost of another syste
 
 
 def by_size(request: RunRequest) -> list[RunRequest]:
-    """Return a request for each size of its budget, each with a separate directory.
+    """Return a request for each size of the request's budget, each with a separate directory.
 
     The runs share replies and `max_usd`. Raises `UserError` if the directory itself has a run.
     """

@@ -185,7 +185,7 @@ class Estimate:
 
 
 def learning_text(job: Job) -> str:
-    """Return a sentence on calls that train systems or choose a worker; empty without any."""
+    """Return a sentence on calls that train systems or choose a worker; empty if there are none."""
     learning = estimate(job, purpose=SELECTION)
     calls = int(learning.most.calls)
     if not calls:
@@ -317,7 +317,7 @@ def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the maximum of `steps` calls on the longest question, each with all prior replies."""
+    """Return the maximum of `steps` calls on the longest question, each given all prior replies."""
     size = max(len(question.text.encode()) for question, _ in work.pairs)
     return estimator.dearest(chained_calls(name, size, steps) for name in estimator.spec.names)
 

@@ -391,7 +391,7 @@ def _done(log_dir: Path, *, recursive: bool) -> Iterator[tuple[Path, str, list[E
 def _progress(
     tasks: Sequence[Task], title: str, experiment: Experiment, log_dir: Path
 ) -> AbstractContextManager[ProgressLine]:
-    """Return a progress line over all pairs of a run, including earlier attempts."""
+    """Return a progress line over all (question, epoch) pairs, also those of earlier attempts."""
     limit = experiment.task_limit or maxsize
     sizes = {str(task.name): min(len(task.dataset), limit) * (task.epochs or 1) for task in tasks}
     answered = answered_pairs(log_dir)

@@ -99,7 +99,7 @@ def counted_all(
     workers: Sequence[str],
     spec: PoolSpec | None = None,
 ) -> list[tuple[CountedCall, ...]]:
-    """Return the calls for each (sealed question, epoch); `Unplannable` if a model plans them."""
+    """Return the calls for each (question, epoch) pair; `Unplannable` if a model plans them."""
     variants = [slot.name for slot in spec.variants] if spec else []
     models = dict.fromkeys((*workers, *variants), cast(Model, None))
     if spec and spec.conductor:

@@ -44,7 +44,7 @@ class TrainingQuestions:
     """Suite -> its train questions that no eval split of the run contains, in the suite's order."""
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
-        """Return (suite, sealed question) pairs; suites alternate, so that a prefix covers all."""
+        """Return (suite, question) pairs, without targets; suites alternate, to cover all early."""
         columns = ([(name, question) for question in all_] for name, all_ in self.questions.items())
         turns = zip_longest(*columns)
         return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
@@ -319,7 +319,7 @@ def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
 
 
 def _cut(training: FitTask, budget: TrainingBudget, round_: Round, remaining: int) -> Round | None:
-    """Return a round with only as many questions as the remaining calls allow; None if none."""
+    """Return a round with only as many questions as the remaining calls allow; None for zero."""
     questions = budget.questions[round_.first : round_.first + round_.questions]
     sums = accumulate(_calls_per_question(training, round_, questions))
     fits = sum(spent <= remaining for spent in sums)

@@ -102,7 +102,7 @@ def _columns(rows: Sequence[tuple[int, QuestionResult]]) -> dict[str, list[Any]]
 
 
 def read_figures_of(folder: Path, logs: Iterable[Path]) -> tuple[SystemRun, ...] | None:
-    """Return a shard's system runs from its file; None if that is missing or not of these logs."""
+    """Return a shard's system runs from its results file; None if that is missing or not valid."""
     path = folder / FIGURES
     try:
         file: Any = import_module("pyarrow.parquet").ParquetFile(path)

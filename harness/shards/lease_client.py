@@ -98,7 +98,7 @@ class HeldLease:
     def _next_turn(self, provider: str) -> float | None:
         turns = self._turns[provider]
         while turns and turns[0] < time.monotonic() - TURNS_S:
-            turns.popleft()  # its call was cancelled; used now, it would exceed the rate
+            turns.popleft()  # its call was cancelled; a late use would exceed the rate limit
         return turns.popleft() if turns else None
 
     async def _ask_for_turns(self, provider: str) -> None:

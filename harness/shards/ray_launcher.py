@@ -61,7 +61,7 @@ class RayLauncher:
     """Runs shards as Ray tasks on nodes that all see the run's directory; Ray's retries are off."""
 
     def __init__(self, ray: Any) -> None:
-        """Take Ray, connected to a cluster."""
+        """Take the `ray` module, connected to a cluster."""
         self._ray, self._address = ray, ray.get_runtime_context().gcs_address
         self._ask: Any = ray.remote(num_cpus=1, max_retries=0)(_remote())
         self._running: dict[Any, Path] = {}
@@ -122,7 +122,7 @@ class RayLeaseServer:
     """A detached actor that runs the lease server; if it is lost, it restarts on any node."""
 
     def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
-        """Take connected Ray, the run's directory, and the server's arguments after `python`."""
+        """Take the connected `ray` module, the run's directory, and the arguments of `python`."""
         self._ray, self._words = ray, [*words]
         self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
         self._actor: Any = None

@@ -380,7 +380,7 @@ def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> 
     """Start shards, and lost ones again, until all have ended; return why some failed."""
     launcher, leases = processes
     running, failed = {*folders}, dict[Path, str]()
-    losses: dict[Path, tuple[int, int]] = {}  # answers so far, and losses in a row without more
+    losses: dict[Path, tuple[int, int]] = {}  # answers so far; losses since the last new answer
     for folder in folders:
         launcher.launch(folder)
     while running:
