@@ -25,7 +25,7 @@ from podium.harness.records import Usage
 from podium.harness.text import make_storable
 
 Scope = Literal["inference", "scoring", "training", "serving", "environment"]
-"""The purpose of a call. Do not add up the costs of calls with different purposes."""
+"""The purpose of a call; reports keep the costs of calls with different purposes apart."""
 Phase = Literal["solve", "score", "environment"]
 """The phase of a call in a log: the system answers, its answer is graded, or a task's code asks
 another model, such as a simulated user."""

@@ -44,7 +44,7 @@ class TrainingQuestions:
     """Suite -> its train questions that no eval split of the run contains, in the suite's order."""
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
-        """Return (suite, question) pairs, without targets; suites alternate, to cover all early."""
+        """Return (suite, question without target) pairs, in turn from each suite."""
         columns = ([(name, question) for question in all_] for name, all_ in self.questions.items())
         turns = zip_longest(*columns)
         return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
