@@ -1,4 +1,4 @@
-"""The model that a reply names, and its price: with a gateway, only the reply names the model."""
+"""The model named in a reply, and its price: behind a gateway, the request names only an alias."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from podium.harness.prices import Book
 from podium.harness.prices.cost import Price
 
 DATE = re.compile(r"(-20\d{2}-[01]\d-[0-3]\d|-20\d{2}[01]\d[0-3]\d|@20\d{6})$")
-"""A date at the end of a model's id: providers add it to the name that was asked for."""
+"""A date at the end of a model's id: providers append it to the requested name."""
 UNNAMED = "the reply does not name its model, so its price is unknown"
 NO_PRICE = "book {!r} has {} for it; add a worker with that model and its price to the pool"
 
@@ -25,22 +25,22 @@ def plain_name(model: str) -> str:
 
 
 def repeats_name(model: str, served: str | None) -> bool:
-    """Return whether a reply repeats the requested name, as for a gateway's alias."""
+    """Return whether the model name in a reply is the requested name, which may be an alias."""
     return served is not None and model.endswith(f"/{served}")
 
 
 def may_be_alias(model: str, served: str | None) -> bool:
-    """Return whether a reply may name a gateway's alias, whose model a header then names."""
+    """Return whether a reply's model name may be a gateway's alias; a header has the real name."""
     return model.startswith("openai-api/") and repeats_name(model, served)
 
 
 def answering_price(
     call: Call, workers: Mapping[str, WorkerFacts], book: Book
 ) -> tuple[str, Price | None]:
-    """Return the book's key and price of the model that a reply names, or why there is none.
+    """Return the price-book key and price of the model named in a reply, or (reason, None).
 
-    The name is looked up in full, then without its date: among the pool's workers, the book's
-    models of the same provider, all its keys, and any provider's. Different prices are no price.
+    The name is looked up with its date, then without: among the pool's workers, then in the book
+    at the same provider, as a full key, and at any provider. If matches differ in price: None.
     """
     served = call.served_model
     repeated = repeats_name(call.model, served) and book.price(call.price_ref) is None

@@ -1,4 +1,4 @@
-"""One answer in a log: its verdict, the reason, and the shape of the work behind it."""
+"""An answer in a log: its verdict, the verdict's reason, and the workflow that produced it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class LogHeader:
 
 
 def log_header(header: Json) -> LogHeader:
-    """Return the suite's facts in a log's header."""
+    """Return the suite, system, label and purpose that a log's header states."""
     metadata: Json = header["eval"].get("metadata") or NOTHING
     facts: Json = metadata.get(PODIUM) or NOTHING
     names = [str(facts.get(name, "")) for name in ("suite", "system", "label")]
@@ -60,7 +60,7 @@ def log_header(header: Json) -> LogHeader:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """One (question, epoch) pair as one log has it; fields as in `QueryRow`."""
+    """A log's record of the answer to one (question, epoch) pair; fields as in `QueryRow`."""
 
     header: LogHeader
     question: str
@@ -82,7 +82,7 @@ class AnswerRecord:
 
     @property
     def verdict(self) -> Verdict:
-        """The score as a word: 1 is right, 0 is wrong, between them partly."""
+        """The score as a word: 1 `right`, 0 `wrong`, in between `partly`, None `unscored`."""
         if self.score is None:
             return "unscored"
         return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
@@ -122,7 +122,7 @@ def _text(value: object, visible: bool) -> str | None:
 
 
 def _whole(text: str) -> str:
-    """Return a text that UTF-8 can encode: a model may write half a surrogate pair."""
+    """Return a text without lone surrogates, which models may write but UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

@@ -1,8 +1,8 @@
 """A `Call`: one attempt to call a model, as a flat row for export and audit, with its cost.
 
 A call that was tried three times over HTTP is three rows with the same `call` id. An answered
-attempt has a price, a refused one costs nothing, and for one that was sent without a reply only
-bounds are known. None means unknown; it never becomes 0.
+attempt has a price, and a refused attempt costs nothing. If an attempt was sent but got no reply,
+only bounds of its cost are known. None means unknown; it never becomes 0.
 """
 
 import json
@@ -25,7 +25,7 @@ from podium.harness.records import Usage
 from podium.harness.text import make_storable
 
 Scope = Literal["inference", "scoring", "training", "serving", "environment"]
-"""The purpose of a call; spend is never added up across scopes without notice."""
+"""The purpose of a call; reports keep the costs of calls with different purposes apart."""
 Phase = Literal["solve", "score", "environment"]
 """The phase of a call in a log: the system answers, its answer is graded, or a task's code asks
 another model, such as a simulated user."""
@@ -36,14 +36,14 @@ SCOPES: Mapping[Phase, Scope] = {
 }
 
 Billable = Literal["yes", "no", "unknown"]
-"""`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off), or one
-with impossible token counts."""
+"""Whether the provider bills an attempt. `unknown`: it was sent and got no reply (killed,
+cancelled, timed out, cut off), or a reply with impossible token counts."""
 
 Cache = Literal["none", "read", "write"]
-"""Inspect's local cache: a read is paid 0."""
+"""Use of a local reply cache, Inspect's or podium's: a reply that is read from it is free."""
 
 UsageSource = Literal["provider", "recorded", "rehearsal", "missing"]
-"""The source of token counts. There is no estimate: tokens without a count are missing."""
+"""The source of token counts. They are never estimated; `missing`: none were reported."""
 
 Usd = Decimal | None
 """US dollars; None is unknown."""
@@ -51,7 +51,7 @@ Usd = Decimal | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt; schema.md says what each column means, and in which unit."""
+    """One attempt to call a model; schema.md documents each column and its unit."""
 
     task: str
     suite: str
@@ -136,7 +136,7 @@ class Call:
 
 
 def contradictions(call: Call) -> Iterator[str]:
-    """Yield contradictions in a call's token counts: negative, or a sum unlike its parts."""
+    """Yield contradictions in a call's token counts, e.g. a negative count or a wrong total."""
     uncached, read, write, output = (
         call.input_uncached,
         call.cache_read,
@@ -163,12 +163,12 @@ def contradictions(call: Call) -> Iterator[str]:
 TOKENS = {"input_uncached": "input"} | {
     field.name: field.name for field in fields(Usage) if field.name != "input"
 }
-"""Columns of tokens, and the field of a `Usage` that each of them holds."""
+"""Token column of a `Call` -> the field of `Usage` that it holds."""
 NO_USAGE: Mapping[str, int | None] = dict.fromkeys(TOKENS)
 
 
 def token_columns(usage: Usage | None) -> Mapping[str, int | None]:
-    """Return the columns of a row that are tokens; None each without usage."""
+    """Return a row's token columns and their values; all None if the usage is unknown."""
     if usage is None:
         return NO_USAGE
     return {column: getattr(usage, name) for column, name in TOKENS.items()}
@@ -180,7 +180,7 @@ def plain(value: Any) -> Any:
 
 
 def shortest(value: Any) -> Any:
-    """Return a decimal as text in plain notation without trailing zeros; others as they are."""
+    """Return a decimal as text in plain notation without trailing zeros, other values unchanged."""
     if not isinstance(value, Decimal):
         return value
     text = plain(value)
@@ -188,11 +188,11 @@ def shortest(value: Any) -> Any:
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-"""One encoder for all: `json.dumps` would make one for each of a run's lines."""
+"""Shared JSON encoder: with these options, `json.dumps` would make a new encoder per call."""
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON that has one form only: sorted keys, no spaces, storable UTF-8."""
+    """Return canonical JSON: sorted keys, no spaces, UTF-8 without lone surrogates."""
     try:
         return _CANONICAL(value).encode()
     except UnicodeEncodeError:
@@ -217,15 +217,15 @@ class Attempted:
 
 
 LENGTH_REFUSED = "model_length"
-"""Inspect's stop reason of a reply whose request was refused for its length."""
+"""Inspect's stop reason if the provider refused a request because it was too long."""
 REFUSED = 300
-"""The lowest HTTP status of a request that was not served: redirected, or refused."""
+"""The lowest HTTP status of a request that the provider did not serve (redirect or error)."""
 
 
 def billable_reply(
     cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool
 ) -> Billable:
-    """Return whether a reply is billed; a `doubtful` one without usage counts as a failure."""
+    """Return whether a reply is billed; `doubtful`: without usage, it counts as a failed call."""
     if cache == "read":
         return "no"
     if usage is not None or not doubtful:
@@ -239,12 +239,12 @@ def billable_failure(status: int | None) -> Billable:
 
 
 def is_refusal(status: object) -> bool:
-    """Return whether an HTTP status is a refusal (300 or above); a 200 may still fail later."""
+    """Return whether an HTTP status is a refusal (300 or above); a 200 may still be cut off."""
     return isinstance(status, int) and status >= REFUSED
 
 
 def money(attempted: Attempted | Call, price: Price | None) -> Fields:
-    """Return a row's fields in dollars, and the tier and evidence of its price."""
+    """Return a row's cost columns at a price: dollars, GPU seconds, price tier and evidence."""
     columns = _known(attempted, price)
     if price is not None:
         columns["evidence"] = price.evidence
@@ -291,10 +291,10 @@ the default system text of some open weights."""
 
 def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | None:
     """Return the maximum cost of one HTTP request, for attempts without a reply."""
-    # A text has no more tokens than bytes, and each is billed at the dearest rate that it can have:
-    # a provider may have written the prompt to its cache, a tier may hold, a service may cost more.
-    # None without a price, without a limit on a reply that costs something, and if a product
-    # spends additional tokens without a limit.
+    # A text has no more tokens than bytes. Each token counts at the highest rate that may apply,
+    # e.g. if the provider caches the prompt, or if a price tier or a dearer service applies.
+    # None if the price or the prompt's size is unknown, if output costs money and has no
+    # max_tokens, or if the product spends tokens of its own without a limit.
     if price is None or attempted.prompt_bytes is None:
         return None
     factor = Decimal(1)
@@ -347,7 +347,7 @@ TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role
 
 
 def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as OpenTelemetry attributes; unknown values are left out, as these require."""
+    """Return a row as OpenTelemetry attributes; the standard omits unknown values."""
     provider, _, model = str(row["model"]).partition("/")
     counts = (row["input_uncached"], row["cache_read"], row["cache_write"])
     standard: dict[str, Any] = {

@@ -25,11 +25,11 @@ REHEARSAL, RECORDED = "rehearsal", "recorded"
 
 @dataclass(frozen=True, slots=True)
 class AnswerTimes:
-    """Seconds of one answer; None if a part is unknown, e.g. if stored replies were used."""
+    """Durations of one answer; None if a part is unknown, e.g. because a reply was stored."""
 
     critical_path_s: float | None
     overhead_s: float | None
-    """Solver time beyond the measured chain: waits for connections, failed attempts, local work."""
+    """Solver seconds beyond the measured chain: connection waits, failed attempts, local work."""
 
 
 def answer_times(sample: Json, calls: Iterable[CallEvent], label: str) -> AnswerTimes:
@@ -52,7 +52,7 @@ def _step_of(call: CallEvent) -> int | None:
 
 
 def step_number(name: str | None) -> int | None:
-    """Return the step's number, from 1, in the name of a call's step; None for the conductor's."""
+    """Return the number (from 1) in a step's name; None without a number, as for the conductor."""
     match = STEP.match(name or "")
     return int(match.group(1)) if match else None
 
@@ -70,15 +70,15 @@ def _seconds(call: CallEvent, label: str) -> float | None:
 
 
 Steps = Sequence[int | None]
-"""The step's number of each call, None for the conductor's; calls in the order of their start."""
+"""Step number of each call, in order of start; None for calls outside steps (the conductor's)."""
 Awaited = Sequence[Collection[int]]
-"""The steps that each step waited for, all counted from 1."""
+"""For each step, the numbers (from 1) of the steps that it waited for."""
 
 
 def longest_chain(
     steps: Steps, seconds: Sequence[float | None], awaited: Awaited | None
 ) -> float | None:
-    """Return the seconds of the longest chain of calls that waited for each other."""
+    """Return the seconds of the longest chain of calls that waited for each other, or None."""
     if awaited is None or not steps:
         return None
     now, ends = 0.0, dict[int, float]()
@@ -95,7 +95,10 @@ def longest_chain(
 
 
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
-    """Return the steps each step waited for: those it reads, or all earlier concurrent groups."""
+    """Return the steps that each step waited for; None if the plan cannot be read.
+
+    A step waits for the steps it reads; with `waves` (their sizes), for all steps of earlier waves.
+    """
     if len({step for step in steps if step is not None}) < 2:
         return []
     plan_reads = _reads(plan)

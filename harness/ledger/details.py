@@ -90,7 +90,7 @@ class StepDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTexts:
-    """A query's texts and the rule of its verdict; empty if its suite withholds texts."""
+    """A query's texts and the rule of its verdict; mostly empty if its suite withholds texts."""
 
     log: str | None = None
     """Name of the file that the verdict was read from."""
@@ -111,7 +111,7 @@ class QueryTexts:
     """A sentence for each stored text that does not match the journal's digest."""
 
     def of(self, row: Call) -> CallText | None:
-        """Return the prompt and the reply of a call attempt; no reply if it failed."""
+        """Return the prompt of a call attempt, and its reply unless it failed; None if unknown."""
         texts = self.calls.get(row.event or row.call)
         return replace(texts, reply=None) if texts and row.error and not row.event else texts
 
@@ -195,7 +195,7 @@ def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:
 
 
 def _texts(pair: Pair, events: set[str], logs: Sequence[RawLog], *, public: bool) -> QueryTexts:
-    """Return a query's texts: from the newest log, and calls that it lacks from older logs."""
+    """Return a query's texts from the newest log; older logs add calls that this log lacks."""
     facts: dict[str, Any] = {}
     calls: dict[str, CallText] = {}
     for log in logs:
@@ -247,7 +247,7 @@ def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:
 
 
 def _text(message: Json, sample: Json) -> str:
-    """Return a whole message as text: first its non-text blocks (reasoning, tool calls)."""
+    """Return a message as text: its non-text blocks (reasoning, tool calls), then its text."""
     text, blocks = message_parts(message, partial(attached, sample=sample))
     return "\n\n".join([*(f"[{kind}] {_said(values)}" for kind, *values in blocks), text])
 
@@ -308,13 +308,13 @@ def as_json(detail: QueryDetail, folder: Path) -> Json:
 
 
 def _turns(detail: QueryDetail) -> Json:
-    """Return the extra JSON keys of a query with several turns, else none."""
+    """Return the extra JSON keys of a query with several turns; empty for other queries."""
     turns = detail.texts.turns
     return {"turns": turns_json(turns, detail.calls, public=detail.shown)} if turns else {}
 
 
 def _served(detail: QueryDetail) -> Json:
-    """Return the extra JSON keys of a served request, else none."""
+    """Return the extra JSON keys of a served request; empty for other queries."""
     if detail.served is None:
         return {}
     return {"served": detail.served.facts, "refused_texts": list(detail.texts.refused)}
@@ -368,7 +368,7 @@ WHO = 3
 
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
-    """Which queries to return; None means all."""
+    """Selects queries by question, system and epoch; None selects all systems or epochs."""
 
     question: str
     """An id, or a suite and an id: `aime25/aime25-I-1`."""
@@ -376,7 +376,7 @@ class QuestionFilter:
     epoch: int | None = None
 
     def fits(self, suite: str, question: str) -> bool:
-        """Return whether `question`, of this suite, is the one that the filter names."""
+        """Return whether the filter selects the question with this id and suite."""
         return self.question in (question, f"{suite}/{question}")
 
 

@@ -1,4 +1,4 @@
-"""The k-th reply (draw) of a worker to one request: who paid for it, and where it is stored.
+"""The k-th reply (draw) of a worker to one request: which call paid, and where it is stored.
 
 In a run that shares draws, each draw is the same reply for every system: the first system that
 requests it pays, and the others get the stored reply with the seconds that it took.
@@ -36,12 +36,12 @@ class BoughtReply:
 
 @dataclass(frozen=True, slots=True)
 class ReplyDraw:
-    """The reply to a request that a sample makes for the k-th time."""
+    """The stored reply (draw), if any, to a request that a sample makes for the k-th time."""
 
     replies: PaidReplies
     key: bytes
     sample: str
-    """Name of the sample that the reply is stored for; empty: all systems, until the run ends."""
+    """Name of the sample that may use the reply; empty: all systems may, until the run ends."""
     buyer: str
     """Names of the run and the task that make the request."""
 
@@ -94,7 +94,7 @@ class ReplyDraw:
         try:
             buyer = json.dumps([usage, self.buyer, call, took_s])[1:]
             text = f"[{output.model_dump_json(exclude_none=True)},{buyer}"
-        except ValueError:  # a text that no file can hold
+        except ValueError:  # a text that UTF-8 cannot encode
             return
         self.replies.keep(self.key, text, self.sample)
 

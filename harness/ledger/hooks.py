@@ -126,9 +126,9 @@ class _LedgerHooks(Hooks):
 
 
 PLAYED: set[str] = set()
-"""Other authors' Inspect tasks, solved by podium's systems: no call may bypass the ledger."""
+"""Names of other authors' Inspect tasks that podium solves: unrecorded calls are refused."""
 UNPAID = (SYSTEMS, "mockllm/", "none/")
-"""Prefixes of models without a cost of their own: systems (their workers cost) and mocks."""
+"""Prefixes of models that cost nothing themselves: systems (their workers' calls do) and mocks."""
 FOREIGN = (
     "This task calls {} itself, so the ledger would not hold those calls. Add the model to the "
     "pool file, in a table of its role, e.g. [roles.grader]"
@@ -154,7 +154,7 @@ def listen() -> None:
 
 Told = Callable[[str], str]
 SHAPE = ("depth", "steps", "stopped", "plan")
-"""Fields that every log has of an answer's workflow."""
+"""Fields about an answer's workflow that every log has."""
 MERGED = "combined_from"
 """Key that Inspect sets if it merged several turns into one, as some providers require."""
 
@@ -195,9 +195,9 @@ class CallTexts:
 
     sent: str
     merged: bool
-    """Whether Inspect merged several messages into one: a digest from before then differs."""
+    """Whether Inspect merged several messages into one after podium computed its own digest."""
     said: str | None
-    """Digest of the completion alone, all that older journals have; None if no reply came."""
+    """Digest of the completion alone (older journals have no other); None if no reply came."""
     reply: str | None
 
 
@@ -305,7 +305,7 @@ def message_parts(message: object, resolve: Told) -> tuple[str, list[list[Any]]]
 
 
 READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
-"""Fields read from non-text blocks; from other kinds only the kind, as logs may omit images."""
+"""Kind of non-text block -> fields that are read; of other kinds (e.g. images) none is read."""
 
 
 def _other(block: object, resolve: Told) -> list[Any]:
@@ -374,7 +374,7 @@ def last_event(span: str | None) -> ModelEvent | None:
 
 @contextmanager
 def own_transcript() -> Generator[None]:
-    """Record calls made within in a separate transcript, which is then discarded."""
+    """Record calls made inside the block in a separate transcript, which is then discarded."""
     # Outside an eval all calls share one transcript with all texts: too large for training.
     token = _transcript.set(Transcript())
     try:
@@ -384,8 +384,8 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Replace an event's characters that no file can hold; the caller did so in `output`."""
-    # In place: the log gets the event from Inspect.
+    """Replace characters in an event that UTF-8 cannot encode; `output` was cleaned before."""
+    # In place, because Inspect writes this event object to the log.
     if event is None:
         return
     if event.output is not output:
@@ -398,7 +398,7 @@ def outcome_of(
     output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
 ) -> CallOutcome:
     """Return the outcome of a call that gave a reply."""
-    if output is None:  # some callers, e.g. the judge, set no reply
+    if output is None:  # some callers, e.g. the judge, set no output
         output = event.output if event else None
     response = event.call.response if event and event.call else None
     reply = output if output and not output.empty else None

@@ -1,8 +1,8 @@
 """Joins the lines of journals with the events of logs: one row per HTTP attempt of each call.
 
 A call is joined to its ModelEvents by the event's uuid, else by Inspect's span, which has one event
-per HTTP attempt. If the two differ, the row has the journal's values. Calls that only a journal has
-were lost by the log; calls that only a log has are older than journals, or bypassed them.
+per HTTP attempt. If the two differ, the row has the journal's values. If a call is only in a
+journal, the log lost it; if only in a log, it is older than journals or bypassed them.
 """
 
 from collections import defaultdict
@@ -52,9 +52,9 @@ from podium.harness.suite import failure_kind
 from podium.harness.usage import Raw, stated_usd, usd_amount
 
 REPLAYS = ("recorded", "rehearsal")
-"""Labels that calls also have as `usage_source`; the source of other calls is `provider`."""
+"""Labels that are also the `usage_source` of their calls; with other labels it is `provider`."""
 Sampled = tuple[str, int, str]
-"""A question, an epoch and the uuid of the sample."""
+"""A question's id, an epoch's number and the sample's uuid."""
 Columns = dict[str, Any]
 """Some columns of a `Call` row, by name."""
 ENDED: Columns = {
@@ -67,7 +67,7 @@ ENDED: Columns = {
 
 
 def write(base: Columns, price: Price | None, outcome: Columns) -> Call:
-    """Return the row of an attempt from `base` (shared by its call's attempts) and its outcome."""
+    """Return an attempt's row: `base` (columns that its call's attempts share) and its outcome."""
     usage, raw = outcome.get("usage"), outcome.get("raw_usage")
     sizes = base["service"], base["prompt_bytes"], base["max_tokens"], outcome.get("stop")
     cache = outcome.get("cache", "none")
@@ -146,7 +146,7 @@ def within(event: CallEvent | None) -> Iterator[Columns]:
 
 
 def ended(outcome: Json | None, event: CallEvent | None, default_error: str = IN_FLIGHT) -> Columns:
-    """Return a journal call's outcome; its error is `default_error` if no record has its end."""
+    """Return a journal call's outcome; its error is `default_error` if no end is recorded."""
     uuid = {"event": event.id} if event else {}
     if outcome is None:
         if event is None or event.pending:
@@ -404,7 +404,7 @@ def journal_calls(path: Path, book: Book) -> Iterator[tuple[CallRecord, list[Cal
 def logged_call(
     log: LogRecord, book: Book | None, event: CallEvent, sample: Sampled, *, counted: bool
 ) -> tuple[Columns, Price | None]:
-    """Return a call's columns, as far as its log alone has them, and its price in `book`."""
+    """Return the columns of a call that its log alone provides, and its price in `book`."""
     facts = log.facts
     worker = facts.workers.get(event.role) if facts else None
     price_ref = worker.price if worker else event.model

@@ -121,7 +121,7 @@ class CallOutcome:
 
 
 CAME = ("usage", "raw_usage", "usd_provider", "served_model", "stop", "output_sha256")
-"""Fields of a `retry` line if a partial reply came before the failure; else it lacks them."""
+"""Fields that a `retry` line has only if a partial reply came before the failure."""
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ class Journal:
         self.write("outcome", {"call": call, **_values(outcome), "usage": usage})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append a line in one system call, so that kill -9 leaves no part; OSError on failure."""
+        """Append a line in one system call: kill -9 leaves no partial line. OSError on failure."""
         with self._lock:
             line, digest = _linked({"kind": kind, "at": _now(), **fields}, self._last)
             try:
@@ -203,7 +203,7 @@ class Journal:
 
 
 def open_journal(log_dir: Path, head: Head) -> Journal:
-    """Create a journal of this process below a log directory; others stay unchanged."""
+    """Create a new journal for this process below a log directory; it never reuses a file."""
     folder = folder_of(log_dir, head.task or head.system)
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}-{secrets.token_hex(3)}.jsonl"
@@ -292,7 +292,7 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
 
 
 def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
-    """Yield a journal's head and book, one sample's lines and, if read that far, `closed`."""
+    """Yield a journal's head, its price book, one sample's lines and, if reached, `closed`."""
     # A sample's first lines and its intents have its uuid; later lines have only the call's id.
     # Reading ends after the sample's answer, once each of its calls has ended.
     uuid_bytes, calls, answered, line = uuid.encode(), set[bytes](), False, b""
@@ -327,7 +327,7 @@ CALL = re.compile(rb'"call":"([^"]*)"')
 
 
 def usage_of(line: Mapping[str, Any]) -> Usage | None:
-    """Return the usage of an outcome line."""
+    """Return the usage in an outcome line; None if it has none."""
     stored = line.get("usage")
     return Usage(**stored) if stored else None
 
@@ -353,7 +353,7 @@ class ChainFault:
 
 
 class Link(NamedTuple):
-    """A line's digest (None if the line does not match it), and the digest of the previous line."""
+    """Two digests in a line: its own (None if wrong for its content), and the previous line's."""
 
     own: str | None
     prev: str | None

@@ -1,7 +1,7 @@
 """Exports the ledger (tables of calls and queries) to files, and runs SQL queries over them.
 
-The same logs, journals and podium give the same bytes. An export replaces only files that its
-export.json lists. Queries run in a DuckDB that can open no other file.
+The same logs, journals and podium version give the same bytes. An export replaces only files that
+its export.json lists. Queries run in a DuckDB connection that cannot open any other file.
 """
 
 import atexit
@@ -119,7 +119,7 @@ class ParquetWriter:
             self._flush()
 
     def close(self, metadata: Mapping[str, str]) -> None:
-        """Write the footer."""
+        """Write the buffered rows and the footer with `metadata`, and close the file."""
         self._flush()
         self._writer.add_key_value_metadata(dict(metadata))
         self._writer.close()
@@ -210,7 +210,7 @@ def _books(ledger: Gathered) -> set[str]:
 
 
 def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
-    """Yield each system run's tables, in order; from `large` bytes on, two processes read runs."""
+    """Yield each system run's tables, in order; two processes read them from `large` bytes on."""
     many = sum(files.size for files in system_runs) >= large
     yield from map_over_processes(tables_of, system_runs, many=many, cap=2)  # each holds a run
 
@@ -307,7 +307,7 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
-    """Return the Parquet file of each table, exported now for a run; UserError if there is none."""
+    """Return table name -> Parquet file; a run is exported first. UserError without tables."""
     if not source.exists():
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
@@ -354,7 +354,7 @@ LOCKS = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""Executed in this order. The views are Arrow data sets, so DuckDB needs no access to files."""
+"""SQL that locks a connection, in this order. Views are Arrow data sets: DuckDB needs no files."""
 AT_ONCE = 10_000
 MOST = 1_000
 

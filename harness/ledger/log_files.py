@@ -51,8 +51,8 @@ def converted(path: Path) -> Generator[Path]:
 
 
 def refuse_unreadable(path: Path) -> None:
-    """Raise ValueError for a log in JSON that Inspect's readers should not read."""
-    # Those readers load the whole log into memory, and crash if it is nested too deeply.
+    """Raise ValueError for a JSON log that is too large or nested too deeply for Inspect."""
+    # Inspect's readers load the whole log into memory, and crash if it is nested too deeply.
     if (size := regular_size(path)) > DOCUMENT:
         raise TooLarge(f"it has {format_bytes(size)}; the maximum is {format_bytes(DOCUMENT)}")
     json_with_nan(path.read_bytes())

@@ -36,7 +36,7 @@ from podium.harness.suite import keep_files_private, publishable
 from podium.harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 HEADERS = ("header.json", "_journal/start.json")
-"""Zip members with the header: the first if the run has ended, only the second before."""
+"""Zip members with the header; only the second exists before the run has ended."""
 UNREADABLE = (
     *(OSError, ValueError, NotImplementedError, MemoryError, RuntimeError, zipfile.BadZipFile),
     *BROKEN,
@@ -46,7 +46,7 @@ UNFOUNDED = (
     *(KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError),
     RecursionError,
 )
-"""Errors that a file raises whose values no run writes, e.g. another type, a huge number."""
+"""Errors raised by files with values that no run writes, e.g. a wrong type, a huge number."""
 Json = dict[str, Any]
 
 
@@ -112,7 +112,7 @@ def _is_private(header: Json) -> bool:
 
 
 def heed_private(paths: Iterable[Path]) -> None:
-    """Open logs, so that files made from them later are private if a suite's texts are private."""
+    """Open logs, so that files written later are private if a log may not be published."""
     for path in paths:
         with suppress(UserError), open_log(path):  # a later reader reports damaged logs
             pass
@@ -128,9 +128,9 @@ def naming(path: Path) -> Generator[None]:
 
 
 def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
-    """Raise UserError for a log that Inspect's readers should not unpack."""
-    # Those readers trust the sizes that an archive states. Here members are unpacked, measured and
-    # discarded; with `header_only`, all members except the samples.
+    """Raise UserError for a log that is too large to unpack, or states false member sizes."""
+    # Inspect's readers trust the sizes that an archive states. Here members are unpacked, measured
+    # and discarded; with `header_only`, all members except the samples.
     try:
         if path.suffix == JSON:
             return refuse_unreadable(path)
@@ -148,7 +148,7 @@ def damaged(path: Path, reason: str) -> UserError:
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
-    """Return the logs of directories, or files, each once; UserError if there is none."""
+    """Return the logs in `dirs` (directories or files), each once; UserError if there are none."""
     logs: dict[Path, Path] = {}
     for path in dirs:
         if not path.exists():
@@ -212,9 +212,9 @@ def _loads(data: bytes) -> object:
 
 
 IN_FLIGHT = "in flight when the run was stopped"
-"""The error of a call without an end because its run was killed: it may have been billed."""
+"""The error of a call that had not ended when its run was killed: it may have been billed."""
 UNWRITTEN = "ended, and its outcome could not be written down"
-"""The error of a call whose outcome neither journal nor log has, though its process went on."""
+"""The error of a call whose outcome is not recorded, although its process was not killed."""
 ATTACHMENT = "attachment://"
 ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
 """Headers with the id of a request, in the order in which Inspect looks for them."""
@@ -229,7 +229,7 @@ ROOT: Place = ("solve", None)
 
 @dataclass(slots=True)
 class CallEvent:
-    """One ModelEvent. Not frozen: a million are made, and a frozen one takes three times longer."""
+    """One ModelEvent. Not frozen: creating a million frozen objects takes three times as long."""
 
     id: str
     span: str | None
@@ -403,13 +403,13 @@ def score_in(sample: Json) -> Json:
 
 
 def verdict(sample: Json) -> float | None:
-    """Return a sample's grade; Inspect writes "unscored" as not-a-number."""
+    """Return a sample's grade; None if it is unscored (NaN in Inspect's logs) or failed."""
     value = None if sample.get("error") else score_value(sample)
     return None if value is None else float(value)
 
 
 def score_value(sample: Json) -> float | None:
-    """Return the score of a sample or of a sample's summary, also if the sample failed."""
+    """Return the score in a sample or its summary, even if it failed; None if it has no score."""
     value = score_in(sample).get("value")
     return value if isinstance(value, int | float) and value == value else None
 
@@ -420,7 +420,7 @@ def shape_in(sample: Json) -> Json:
 
 
 def answer_in(sample: Json) -> str:
-    """Return a sample's answer, also if its process was killed and the output is a call's."""
+    """Return a sample's answer, even if the logged output is a call's (the process was killed)."""
     output: Json = sample.get("output") or NOTHING
     completion = output.get("completion") or ""
     return completion if output.get("model") == PODIUM else shape_in(sample).get(ANSWER, completion)
@@ -441,7 +441,7 @@ SLACK_S = 1.0
 
 
 def _steady(seconds: float | None, longest: float | None) -> float | None:
-    """Return `seconds`, measured by times of day; None if the clock was changed in between."""
+    """Return `seconds`, a difference of times of day; None if the clock was changed in between."""
     if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
         return None
     return seconds

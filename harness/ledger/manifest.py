@@ -346,7 +346,7 @@ class Manifest:
     books: tuple[Mapping[str, str], ...]
     suites: tuple[Mapping[str, str], ...]
     history: tuple[EarlierRoot, ...]
-    """Earlier manifests, oldest first: a resumed or extended run appends the replaced one."""
+    """Earlier manifests, oldest first: a resumed or extended run appends the replaced manifest."""
     files: tuple[FileEntry, ...]
     root: str = ""
 
@@ -388,7 +388,7 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
-    """Write a directory's manifest if the files changed; `anew` also compares `beside` files."""
+    """Return a directory's manifest, rewritten if files changed; `anew`: `beside` files, too."""
     # The earlier manifest goes into the history, with the files changed, added or grown since.
     previous, damaged = _before(log_dir)
     heed_private(log_dir.glob("**/*.eval"))
@@ -448,7 +448,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[str, ...]:
-    """Return a line for each file that is gone or changed, expected changes (`is_expected`) not."""
+    """Return a line for each file that is gone or changed, without expected changes."""
     here = {entry.path: entry for entry in new}
     lines: list[str] = []
     for entry in old:

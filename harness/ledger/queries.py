@@ -84,7 +84,7 @@ Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
-    """Return the queries of one run, sorted; of several answers to one, the last one counts."""
+    """Return the queries of one run, sorted; if a query has several answers, the last counts."""
     # Calls without a question (training) belong to no query.
     newest = {_pair(answer.header, answer): answer for answer in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in newest}
@@ -137,7 +137,7 @@ SAID = (
 def parted(
     rows: Sequence[Call], answer: AnswerRecord | None
 ) -> tuple[list[Call], list[Call], list[Call]]:
-    """Return calls that made the answer, that graded it, and of other attempts at the sample."""
+    """Return a query's calls as three lists: answering, grading, and of discarded attempts."""
     # The answer's calls are those of the graded attempt, else of the newest sample.
     answering = [row for row in rows if row.scope in ANSWERING]
     solving = [row for row in answering if row.counted] if answer else answering
@@ -170,7 +170,7 @@ def _calls(rows: Iterable[Call]) -> int:
 def _figures(
     solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
 ) -> Mapping[str, Any]:
-    """Return counts, tokens and list prices of calls (each once), and dollars of all attempts."""
+    """Return counts, tokens and list dollars of calls (each once), and paid dollars of attempts."""
     by_planning = sums_by(last_attempts(solving), lambda row: row.role == CONDUCTOR)
     workers, conductor = (by_planning.get(plans, CallSum()) for plans in (False, True))
     once, every = workers.plus(conductor), add_up(solving)

@@ -149,8 +149,8 @@ class HttpResponse(Protocol):
 class CallInFlight:
     """A call in flight: its caller sets `output`, its methods set the other fields.
 
-    Its intent is written when Inspect announces the dispatch (hooks.py). If written earlier, a call
-    that waits for a connection when the run is killed would count as possibly billed.
+    Its `intent` line is written when Inspect announces the dispatch (hooks.py). If written earlier,
+    a call that waits for a connection when the run is killed would count as possibly billed.
     """
 
     request: Request
@@ -259,7 +259,7 @@ class CallInFlight:
             return None
 
     def _with_headers(self, outcome: CallOutcome) -> CallOutcome:
-        """Add the cost that the provider states, and the model that a gateway called."""
+        """Add the cost that the provider states, and the model that a gateway called, if stated."""
         headers: Mapping[str, str] = self.response.headers if self.response else {}
         usd = stated_usd(outcome.raw_usage, headers)
         model = short_name(headers.get(MODEL_HEADER))
@@ -268,7 +268,7 @@ class CallInFlight:
         return outcome if usd is None else replace(outcome, usd_provider=plain(usd))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
-        """Write the call's `intent` line once; return the journal and the call's id, or OSError."""
+        """Write the call's `intent` line, once; return journal and call id; OSError if it fails."""
         journal, request = recorder.journal.journal(), self.request
         if self.call is None:
             fields = {name: getattr(request, name) for name in INTENT}
@@ -341,7 +341,7 @@ class CallInFlight:
             return CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
 
     def set_price(self, outcome: CallOutcome) -> None:
-        """Put the cost into the outcome, so that an audit detects a later change of the book."""
+        """Add the cost to the outcome, so that an audit detects later changes of the price book."""
         if self.spend is None:
             return
         self.price = self._price(self.spend, outcome.usage)
@@ -402,19 +402,19 @@ async def _trace_request(request: Any) -> None:
 
 
 def call_in_flight() -> CallInFlight | None:
-    """Return the call in flight in this context."""
+    """Return the call in flight in this context, or None."""
     call = current().in_flight
     return call if isinstance(call, CallInFlight) else None
 
 
 def current_recorder() -> Recorder | None:
-    """Return the recorder of calls in this context."""
+    """Return the recorder of calls in this context, or None."""
     recorder = current().recorder
     return recorder if isinstance(recorder, Recorder) else None
 
 
 def current_journal() -> TaskJournal | None:
-    """Return the journal of the current task."""
+    """Return the journal of the current task, or None."""
     journal = current().journal
     return journal if isinstance(journal, TaskJournal) else None
 
@@ -461,7 +461,7 @@ def _allowance(request: Request, spend: Spend) -> Allowance:
 
 @asynccontextmanager
 async def as_if_bought(request: Request, spend: Spend | None) -> AsyncGenerator[None]:
-    """Reserve a call's maximum cost in a question's budget; raises the errors of `record_call`.
+    """Reserve the maximum cost of a call with a stored reply; raises the errors of `record_call`.
 
     Whether a question has reached its limit must not depend on which system paid for the reply.
     """
@@ -512,7 +512,7 @@ def read_back(request: Request, bought: BoughtReply, spend: Spend | None) -> Cal
 def recording(
     journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
 ) -> Generator[Recorder | None]:
-    """Record the calls made inside this context in `journal`; None changes nothing."""
+    """Record the calls made inside this context in `journal`; if it is None, change nothing."""
     if journal is None:
         yield None
         return
@@ -541,7 +541,7 @@ def next_draw(request: Request) -> ReplyDraw | None:
     if journal.replies is None:
         return None
     task, scope = journal.head.task, recorder.scope
-    # An embedded model's replies are not shared: it costs nothing, and its time is its system's.
+    # An embedded model's replies are not shared: they cost nothing, and count as its system's time.
     embedded = str(request.model).startswith(EMBEDDED)
     shared = "" if scope != "inference" or embedded else journal.draws
     sample = sample_name(shared or task, ref.question, ref.epoch)

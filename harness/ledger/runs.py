@@ -56,7 +56,7 @@ PLAIN: RunLabel = "inspect"
 
 
 class WorkerFacts(BaseModel):
-    """A worker as it was when the log was written."""
+    """A worker's settings when the log was written."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -66,7 +66,7 @@ class WorkerFacts(BaseModel):
     knowledge_cutoff: str = "unknown"
     config: dict[str, Any] = Field(default_factory=dict[str, Any])
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Provider arguments, e.g. `reasoning_enabled`: other arguments make another worker."""
+    """Provider arguments, e.g. `reasoning_enabled`; with other arguments it is another worker."""
     not_auditable: str = ""
     """Reason why the cost of its calls is unknown; empty if tokens and a price give it."""
 
@@ -151,7 +151,7 @@ def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
 
 
 def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
-    """Return the result of `run_facts` from the metadata in a log's header."""
+    """Return the run facts in a log header's metadata; None and UserError as for `run_facts`."""
     stored: object = (metadata or {}).get(PODIUM)
     if not isinstance(stored, Mapping) or "system" not in stored:
         return None
@@ -234,7 +234,7 @@ def _journals_of(parent: Path, task: str) -> Path:
 
 
 def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
-    """Return the journals of a task with logs in a folder; none for runs older than journals."""
+    """Return the journals of a task with logs in a folder; empty for runs older than journals."""
     return tuple(sorted(_journals_of(parent, task).glob("*.jsonl")))
 
 
@@ -302,7 +302,7 @@ class LogReading:
     def __init__(
         self, log: RawLog, pairs: set[tuple[str, int]], *, answers: bool = False, digests: bool
     ) -> None:
-        """Read the header; `pairs`: (question, epoch) in newer logs, to which `end` adds."""
+        """Read the header; `pairs`: (question, epoch) pairs of newer logs, extended by `end`."""
         self.record = header_record(log)
         self._log, self._seen, self._digests = log, pairs, digests
         self._whose = log_header(log.header) if answers else None
@@ -526,7 +526,7 @@ OURS = ("ask_differently", "offer_public_tests")
 
 
 def plain_facts(header: Json) -> RunFacts | None:
-    """Return the run facts of a log of plain `inspect eval` on podium's suite; None for others."""
+    """Return the run facts of a log that plain `inspect eval` wrote on podium's suite, or None."""
     about: Json = header["eval"]
     stored: object = (about.get("metadata") or NOTHING).get(PODIUM)
     if not isinstance(stored, Mapping) or "suite" not in stored or "system" in stored:

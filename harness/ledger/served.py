@@ -85,7 +85,7 @@ class ServedQuery:
 
     @property
     def answer(self) -> AnswerRecord:
-        """An answer record without a grade, in place of the one that a log would have."""
+        """An answer record without a grade, made from the journal: served requests have no log."""
         head = self.journal.head
         fields = {name: str(head.get(name, "")) for name in ("task", "suite", "system", "label")}
         none = dict.fromkeys(("score", "answer", "target", "plan_sha256", "critical_path_s"))

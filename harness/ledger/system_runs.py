@@ -1,7 +1,7 @@
 """Runs of systems, read from logs: the result of each question, and the sums of all calls.
 
 A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
-log that has it, and a call that is in several logs (with one event uuid) counts once. Logs are
+log that has it, and a call that is in several logs (with the same uuid) counts once. Logs are
 read raw, newest first, one sample at a time; several processes read large sets of logs.
 """
 
@@ -102,7 +102,7 @@ FAULTS = {
     "access that cannot be read": r"step \d+: access |step \d+ reads the same step twice",
 }
 """Class of a plan's fault -> pattern of the beginnings of its error messages (conductor/parse.py,
-json_form.py, reading.py, harness/workflow.py). A message may quote model output; a class never."""
+json_form.py, reading.py, harness/workflow.py). Only messages, not classes, may quote a model."""
 
 
 Made = TypeVar("Made")
@@ -147,7 +147,7 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below `dirs`, and logs not by podium; UserError if there is no run."""
+    """Return the system runs below `dirs`, and logs not by podium; UserError if no run exists."""
     places = dirs if recursive else [path for top in dirs for path in (top, *shard_dirs(top))]
     groups: dict[object, list[SystemRun]] = {}
     remaining, foreign = list[Path](), list[Path]()
@@ -277,7 +277,7 @@ def _read_head(path: Path) -> _Head | None:
         count = len((about.get("dataset") or NOTHING).get("sample_ids") or ()) * epochs
         return _Head(
             path=path,
-            # A regraded log repeats the old one's creation time, and has a later one in its name.
+            # A regraded log repeats the old log's creation time, with a later time in its name.
             age=(about["created"], path.name),
             name=str(about.get("task", "")),
             task=about["task_id"],

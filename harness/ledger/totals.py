@@ -161,7 +161,7 @@ def is_uncounted(call: Call) -> bool:
 
 
 def usage_of(calls: Iterable[Call]) -> Usage | None:
-    """Return the tokens of some calls, by kind; None if a billable one reported none."""
+    """Return the tokens of some calls, by kind; None if a billable call reported no usage."""
     usages = [call.usage for call in calls if call.billable != "no"]
     reported = [usage for usage in usages if usage is not None]
     return sum(reported, Usage(reasoning=0)) if len(reported) == len(usages) else None
@@ -247,7 +247,7 @@ class QueryTotals:
     worker_calls: int
     """Number of worker calls with a reply; a system's manifest declares it beforehand."""
     conductor_s: float | None
-    """Planning seconds of a conductor embedded in this process; None without one, or unknown."""
+    """Planning seconds of a conductor embedded in this process; None if absent or unknown."""
 
 
 BESIDE: Collection[Scope] = ("scoring", "environment")
@@ -283,7 +283,7 @@ class QuestionResult:
     epoch: int
     sample: str
     value: float | None
-    """None if unscored: podium failed, or the run has not reached it yet."""
+    """None if unscored: an error occurred, or the run has not reached the question yet."""
     reason: str
     parsed: bool
     """False if it was graded wrong because no answer could be found in the reply."""
@@ -301,7 +301,7 @@ class QuestionResult:
     """True if a little more or less time might have changed the verdict."""
     erratum: bool = False
     turns: int | None = None
-    """Number of turns of a task with several turns; None for other tasks, as `tool_calls`."""
+    """Number of turns of a task with several turns; None for other tasks, like `tool_calls`."""
     tool_calls: int | None = None
     unused: float | None = None
     """Unused part of an equal budget, in the budget's unit; None without such a budget."""
@@ -352,15 +352,15 @@ class SystemRun:
 
 @dataclass(frozen=True, slots=True)
 class SystemTotals:
-    """Totals of a system on a suite; figures per query are means over the graded queries."""
+    """Totals of a system on a suite, and means per graded query (one question in one epoch)."""
 
     n_asked: int
     n_graded: int
     n_unparsed: int
-    """Pairs graded wrong because no answer was found in the reply. Excludes pairs without a reply:
-    the plan failed, or the last request was longer than its worker's context."""
+    """Queries graded wrong because their reply has no readable answer. Excludes queries without a
+    reply: the plan failed, or the last request was longer than its worker's context."""
     n_too_long: int
-    """Pairs graded wrong because the last request was refused for its length."""
+    """Queries graded wrong because the last request was refused for its length."""
     calls: float | None
     tokens_in: float | None
     tokens_out: float | None
@@ -370,7 +370,7 @@ class SystemTotals:
     usd: Decimal | None
     paid: Paid
     usd_paid: Decimal | None
-    """Paid dollars per begun pair, in total in `usd_spent`; both None if `paid` is a range."""
+    """Paid dollars per begun query (in total: `usd_spent`); both None if `paid` is a range."""
     usd_spent: Decimal | None
     usd_grading: Decimal | None
     steps: float | None
@@ -380,16 +380,16 @@ class SystemTotals:
     n_unpriced: int
     """Number of calls with a reply but no price: with any, there is no dollar figure."""
     n_planned: int
-    """Number of graded pairs for which a model was asked for a plan."""
+    """Number of graded queries for which a model was asked for a plan."""
     plan_faults: Mapping[str, int]
-    """Class of fault -> number of graded pairs whose plan could not be executed."""
+    """Class of fault -> number of graded queries whose plan could not be executed."""
     conductor_s: float | None
-    """Planning seconds of a conductor embedded in this process, on this machine; None without."""
+    """Planning seconds of a conductor embedded in this process; None if absent or unknown."""
     n_failed: int
     n_contradictory: int
     """Number of calls whose token counts contradict each other."""
     n_overstated: int
-    """Number of pairs for which Inspect's token total exceeds the sum of the calls."""
+    """Number of queries for which Inspect's token total exceeds the sum of the calls."""
 
     @property
     def usd_at_least(self) -> Decimal:
@@ -459,7 +459,7 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
 
 
 def mean_if_known(values: Sequence[Any]) -> Any:
-    """Return the mean of floats or of dollars; None if one is unknown, or there is none."""
+    """Return the mean of floats or of dollars; None if a value is unknown, or without values."""
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(values) if values and len(numbers) == len(values) else None
 
@@ -481,9 +481,9 @@ def spent_by(
 ) -> SpentSoFar:
     """Add up the spend of some calls, for a limit; UserError if a worker has no price.
 
-    If it is unknown whether an attempt was billed, it counts as its maximum cost; if it has no
-    maximum, as the dearest call with its price among these calls and in the `overall` spend, of
-    which they are a part.
+    If it is unknown whether an attempt was billed, it counts at its maximum cost. If it has no
+    maximum, it counts at the cost of the dearest call with its price, among these calls and in the
+    `overall` spend, of which these calls are a part.
     """
     usd = ZERO
     dearest: dict[str, Decimal] = dict(overall.dearest) if overall else {}

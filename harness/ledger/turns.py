@@ -98,7 +98,7 @@ def _tool(event: Json, to_text: Told) -> ToolAnswer:
 def turns_json(turns: Sequence[Turn], calls: Sequence[Call], *, public: bool) -> list[Json]:
     """Return turns as plain JSON: calls by their indices, dollars cumulated up to each turn.
 
-    Texts are omitted unless `public`. Dollars are None from the first call without a price on.
+    Texts are omitted unless `public`. From the first call without a price on, dollars are None.
     """
     rows: list[Json] = []
     sums: dict[str, Decimal | None] = dict.fromkeys(("usd_list", "usd"), Decimal(0))

@@ -29,7 +29,7 @@ SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority":
 """Service tiers that may have a price factor in a book; `standard` has the book's prices."""
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
-"""With rates between these two, a call of a billion tokens is priced exactly in 28 digits."""
+"""With rates from `SMALLEST` to `LARGEST`, the cost of a billion tokens is exact in 28 digits."""
 
 GPU = tuple(Gpu.__dataclass_fields__)
 
@@ -212,7 +212,7 @@ def ended_day(ref: str) -> str:
 
 
 def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
-    """Return the price on a day by a dated source, and that price's first day (ISO), or None."""
+    """Return the price that a dated source states for a day, and its first day (ISO), or None."""
     # A price was valid until the first day on which the source stated another price.
     for row in _records().get(ref, {}).get("prices", ()):
         if row["since"] <= day.isoformat() < (row.get("until") or date.max.isoformat()):
@@ -244,8 +244,8 @@ BUILT_IN: Mapping[str, Price] = {
         "shown instead",
     )
 }
-"""Prefix of keys -> their price in every book that states no other. It is a rule of podium, not
-part of a book's file, so no book's digest depends on it."""
+"""Prefix of keys -> their price in every book that has no entry for the key. It is a rule of
+podium, not part of a book's file, so no book's digest depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Book:
     built_in: Mapping[str, Price] = field(default_factory=dict[str, Price])
     """Prices that are not in the file (see `BUILT_IN`); empty in older logs."""
     entries: int = 0
-    """Number of entries of the whole book, if only a part is in `prices`; 0: all are."""
+    """Number of entries of the whole book, if `prices` has only some of them; 0: it has all."""
 
     def price(self, ref: str) -> Price | None:
         """Return the price of a key: the book's entry, else a built-in one, else None."""
@@ -271,13 +271,13 @@ class Book:
         return stated if stated is not None else self._built_in(ref)
 
     def evidence(self, ref: str) -> str:
-        """Return the evidence for a key's price, in words; `no price` if there is none."""
+        """Return the kind of evidence for a key's price: `dated`, `built in`, `no price`, ..."""
         if (stated := self.prices.get(ref)) is not None:
             return stated.evidence or "not said"
         return "no price" if self._built_in(ref) is None else "built in"
 
     def for_log(self, refs: Iterable[str]) -> "Book":
-        """Return the book for embedding in a log: if large, only the entries of these keys."""
+        """Return the book to embed in a log: a large book with only the entries of these keys."""
         if len(self.prices) <= EMBEDDED_WHOLE:
             return self
         return replace(self.only(refs), entries=len(self.prices))
@@ -426,7 +426,7 @@ def book_text(book: Book) -> str:
 
 
 def compact_text(book: Book) -> str:
-    """Return a book as TOML with one line for all keys of a provider that have the same price."""
+    """Return a book as TOML, in which all keys of a provider with the same price share a line."""
     header = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
     lines = [*(f"{name} = {toml(value)}" for name, value in header.items()), "", "[usd_per_mtok]"]
     sharing: dict[tuple[str, str], list[str]] = {}

@@ -1,4 +1,4 @@
-"""What one call costs, in `Decimal` US dollars: rates, tiers, and the parts of a price.
+"""The cost of one call, in `Decimal` US dollars: rates, tiers, and the parts of a price.
 
 Tiers are applied to each call, never to summed usage, since they depend on the length of one
 request. An unknown cost is None, and so is every result computed from it.
@@ -67,7 +67,8 @@ class Price(Rates):
     """Sorted by `above`, lowest first."""
     request: Decimal = Decimal(0)
     services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
-    """Factor on all rates, e.g. `{"batch": Decimal("0.5")}`; a missing service has no price."""
+    """Service tier -> factor on all rates, e.g. `{"batch": Decimal("0.5")}`. A tier without
+    a factor has no price, except `standard`."""
     full_rate: Mapping[Service, tuple[str, ...]] = field(
         default_factory=dict[Service, tuple[str, ...]]
     )
@@ -81,7 +82,7 @@ class Price(Rates):
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
         """Return the rates of a request by its number of prompt tokens, and the tier's name."""
-        # Below every tier it returns this object, to make no copy for each of a million calls.
+        # Below every tier it returns this object: a copy for each of a million calls is slow.
         reached = [tier for tier in self.tiers if prompt_tokens > tier.above]
         return (reached[-1].rates, f">{reached[-1].above}") if reached else (self, "base")
 
@@ -135,7 +136,7 @@ def costs(usage: Usage, price: Price, service: Service = "standard") -> CallCost
 
 
 def _served(listed: Rates, price: Price, service: Service) -> Rates | None:
-    """Return the rates times a service's factor; None if the price has no such factor."""
+    """Return the rates times a service tier's factor; None if the price has no such factor."""
     if service == "standard":
         return listed
     rates = listed.base if isinstance(listed, Price) else listed

@@ -14,8 +14,8 @@ DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
 def nearest_prices(ref: str, book: Book) -> str:
     """Return a sentence on where to find a price of `ref`: the newest list, or similar keys.
 
-    Keys are similar if their models' names are, at any provider; those of the same provider come
-    first. Empty if there is none.
+    Similar keys have a similar model name, at any provider; keys of the same provider come first.
+    Empty if the newest list has no price and no key is similar.
     """
     newest = newest_list()
     if newest.name != book.name and (price := newest.price(ref)):

@@ -108,7 +108,7 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
 
 
 def free_place(out: Path) -> Path:
-    """Return the path of the file to write; UserError if it exists, or cannot be written."""
+    """Return the path of the file to write in `out`; UserError if it exists or is unwritable."""
     refuse_unwritable(out, "--out")
     if (out / NAME).exists() or (out / NAME).is_symlink():
         raise UserError(f"{out / NAME} already exists: give another --out.")

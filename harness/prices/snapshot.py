@@ -1,7 +1,8 @@
 """Make a price book from the package genai-prices, compare books, and write one for Inspect.
 
-The package returns prices even for days before its records. So there is no price before a model's
-launch day, dated records have precedence, and a later price used for that day is `carried-back`.
+The package returns prices even for days before its records begin. Therefore a model has no price
+before its launch day, dated records (history/) take precedence, and a later price that is used for
+an earlier day is marked `carried-back`.
 """
 
 import json
@@ -96,7 +97,7 @@ def installed(today: date) -> PriceSource:
 
 
 def newest_day(providers: Sequence[Any], today: date) -> date:
-    """Return the newest day up to today that occurs in the data."""
+    """Return the newest day up to today that occurs in the data; today if none does."""
     models: list[Any] = [model for provider in providers for model in provider.models]
     prices = [price for model in models for price in _conditional(model)]
     variants = [price for model in models for price in model.price_variants or ()]
@@ -104,7 +105,7 @@ def newest_day(providers: Sequence[Any], today: date) -> date:
 
 
 class Unpriceable(UserError):
-    """A book cannot state a model's price; `why` is the reason, without the model's name."""
+    """Raised if a book cannot state a model's price; `why`: the reason without the model's name."""
 
     def __init__(self, ref: str, reason: str, fix: str = "") -> None:
         """Make the message from the model's key, the reason and the fix."""
@@ -160,7 +161,7 @@ def write_new(text: str, out: Path) -> None:
 
 
 def our_name(provider: Any) -> str:
-    """Return the name that keys of price books have for a provider of genai-prices."""
+    """Return the name of a genai-prices provider in the keys of price books."""
     return next((ours for ours, theirs in PROVIDERS.items() if theirs == provider.id), provider.id)
 
 
@@ -203,7 +204,7 @@ def price_of(
 
 
 def _found(ref: str, source: PriceSource) -> Any:
-    """Return the entry in genai-prices of a model at exactly this provider, at no other one."""
+    """Return a model's entry in genai-prices, of this provider only; UserError if missing."""
     name, _, model = ref.partition("/")
     provider_id = PROVIDERS.get(name, name)
     provider = next((provider for provider in source.providers if provider.id == provider_id), None)
@@ -269,7 +270,7 @@ def _cut(rate: Decimal | None) -> Decimal | None:
 def _services(
     model: Any, moment: datetime, listed: Price
 ) -> tuple[dict[Service, Decimal], dict[Service, tuple[str, ...]], list[Service]]:
-    """Return each service's price factor, the rates it excludes, and services without any."""
+    """Return services' price factors, the rates that each excludes, and services without factor."""
     factors: dict[Service, Decimal] = {}
     full_rates: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []
@@ -290,7 +291,7 @@ def _is_exact(factor: Decimal) -> bool:
 
 
 def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
-    """Return by which factor each rate changes; NaN if its tiers change by different factors."""
+    """Return rate -> its factor from `listed` to `served`; NaN if its tiers' factors differ."""
     sides = ((price.base, *(tier.rates for tier in price.tiers)) for price in (listed, served))
     pairs = list(zip(*sides, strict=False))
     factors_by_rate: dict[str, Decimal] = {}
@@ -344,7 +345,7 @@ class Compared:
     changes: tuple[Change, ...]
     """Differences: `old` is the book's value, `new` the value of a new snapshot."""
     others: tuple[str, ...]
-    """Keys of entries with another source, which genai-prices cannot confirm."""
+    """Keys of entries that have another source, so that genai-prices cannot confirm them."""
 
 
 def compared(book: Book, source: PriceSource) -> Compared:
@@ -479,7 +480,7 @@ class InspectCosts:
 
 
 def inspect_costs(book: Book) -> InspectCosts:
-    """Return a book's prices in Inspect's format; UserError if Inspect can hold none of them."""
+    """Return a book's prices in Inspect's format; UserError if it can express none of them."""
     left_out = {ref: cause for ref, price in book.prices.items() if (cause := _why_not(ref, price))}
     prices = {ref: price for ref, price in sorted(book.prices.items()) if ref not in left_out}
     if not prices:
@@ -504,7 +505,7 @@ def write_inspect_costs(inspect_costs: InspectCosts, out: Path) -> None:
 
 
 def _why_not(ref: str, price: Price) -> str:
-    """Return the reason why Inspect cannot hold a price; empty if it can."""
+    """Return why Inspect's format cannot express a price; empty if it can."""
     if price.request:
         return "each request has a fee, and Inspect supports rates only"
     if price.reasoning not in (None, price.output):

@@ -1,4 +1,4 @@
-"""Makes a new dated price book of all models in genai-prices, and lists its changes."""
+"""Makes a new dated price book of all models in genai-prices; lists changes since an older one."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class WholeBook:
 
 
 def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
-    """Download newer data than the installed ones, from `url` or genai-prices' own address."""
+    """Download current price data from `url`, or from genai-prices' own address if it is empty."""
     updates: Any = import_module("genai_prices.update_prices")
     address = url or updates.DEFAULT_UPDATE_URL
     try:
@@ -118,7 +118,7 @@ def whole_text(new_book: WholeBook, out: Path) -> str:
 
 
 def update_text(old: Book, new_book: WholeBook) -> str:
-    """Return lines on a new book's changes since `old`, and on the entries that it lacks."""
+    """Return lines on a new book's changes since `old`, and on genai-prices entries left out."""
     lines = [f"{new_book.book.name} beside {old.name}:"]
     for kind, notes in _by_kind(old.prices, new_book.book.prices).items():
         lines.append(f"  {kind} {len(notes):,}{_listed(kind, notes)}")

@@ -26,23 +26,23 @@ from podium.harness.records import EMPTY, Question, Usage
 
 
 class Status(StrEnum):
-    """Why an outcome has a value or none. The policy in training causes the first three."""
+    """Why an outcome has a value or no value. The policy in training causes the first three."""
 
     SCORED = "scored"
     INVALID_ACTION = "invalid_action"
-    """The completion should be a valid workflow and is not: the reward settings set its value."""
+    """The completion should be a workflow, but is invalid: the reward settings give its value."""
     POLICY_FAULT = "policy_fault"
-    """The workflow failed by its own fault (such as a context that is too long): it has a value."""
+    """The workflow itself caused its failure (e.g. too long a context): it has a value."""
     WORKER_ERROR = "worker_error"  # a worker gave no reply after its retries
     SCORER_ERROR = "scorer_error"
     """Grading failed: a sandbox is down, a disk is full, or only a model could judge."""
     TIMEOUT = "timeout"
     """The item's deadline passed, and its programs were ended. (Program limits are graded.)"""
-    BUDGET = "budget"  # the dollar limit was reached before this item's turn
+    BUDGET = "budget"  # the dollar limit was reached before this item started
 
 
 VALUED = (Status.SCORED, Status.INVALID_ACTION, Status.POLICY_FAULT)
-"""Statuses that the policy causes; outcomes with others have no value and are masked."""
+"""Statuses that the policy causes; outcomes with other statuses have no value and are masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RewardOutcome:
     """The result of one item."""
 
     value: float | None
-    """The reward; None exactly if the status is not in `VALUED`: the policy did not cause it."""
+    """The reward; None exactly if the status is not in `VALUED`, so not caused by the policy."""
     status: Status
     components: Mapping[str, float | None] = field(default_factory=lambda: EMPTY)
     """Always the keys `correct` and `parsed`; None if unknown, never a silent 0."""
@@ -131,7 +131,7 @@ class OutcomeValues:
     policy_fault: float = 0.0
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward, None for a status that says nothing about the policy.
+        """Return the reward; None for a status that the policy does not cause.
 
         >>> PAPER.of(Status.SCORED, 0.0), PAPER.of(Status.INVALID_ACTION, 0.0)
         (0.5, 0.0)
@@ -169,9 +169,9 @@ class Rollout:
 
 
 Sampler = Callable[[RewardItem, Question], Awaitable[Rollout]]
-"""Turns an item's completion into an answer; the question is sealed. It raises WorkerError if a
-worker fails and SpendLimit at the dollar limit; a malformed completion is a status, never an
-exception. A sampler may have a method `check`, which raises UserError for an unknown name."""
+"""Turns an item's completion into an answer; the question has no target. It raises WorkerError if
+a worker fails and SpendLimit at the dollar limit; a malformed completion gives a status, never an
+exception. Its optional method `check` raises UserError if an item has an unknown name."""
 
 
 async def as_reply(item: RewardItem, question: Question) -> Rollout:
@@ -210,7 +210,7 @@ class RewardCounter:
     """The running counts, safe to use from several threads."""
 
     def __init__(self, max_masked: float, masked_after: int) -> None:
-        """Refuse once the masked share of the latest outcomes is above `max_masked`."""
+        """Refuse once more than `max_masked` (a share) of the latest outcomes have no value."""
         self._max_masked = max_masked
         self._after = masked_after
         self._by_status: Counter[Status] = Counter()
@@ -250,7 +250,7 @@ class RewardCounter:
 
     @property
     def refusal(self) -> str:
-        """The message that the masked share is, or once was, above its limit; empty if not."""
+        """The error message if the masked share has ever been above its limit; else empty."""
         with self._lock:
             size, masked = len(self._latest), sum(self._latest)
             if not self._refusal and size >= self._after and masked > self._max_masked * size:
@@ -263,7 +263,7 @@ class RewardCounter:
             return self._refusal
 
     def refuse(self) -> None:
-        """Raise TooManyMasked if the masked share is, or ever was, found above its limit."""
+        """Raise TooManyMasked if the masked share has ever been above its limit."""
         if self.refusal:
             raise TooManyMasked(self.refusal)
 
@@ -276,14 +276,14 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Opens URLs without `http_proxy`: the service is on this machine or in this cluster."""
 
 MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
-"""Maximum share of items for which no service is reached, and items before it is checked: a
-service that is down cannot report the masked share itself."""
+"""Maximum share of items for which no service is reached, and number of items before this is
+checked: a service that is down cannot report the masked share itself."""
 
 LONGEST_WAIT_S = 30.0  # maximum seconds between two tries
 
 
 class NoValue(PodiumError):
-    """An item has no value, and its trainer cannot mask it: status 503, for a retry."""
+    """An item has no value, and its trainer cannot mask it. HTTP status 503: a retry may help."""
 
 
 class ServiceRefusal(UserError, ValueError):
@@ -295,7 +295,7 @@ class BadBody(UserError):
 
 
 class _Unreachable(PodiumError):
-    """No reply, or an unreadable one: a retry may help."""
+    """The service sent no readable reply: a retry may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class RewardClient:
     timeout_s: float = 600.0
     """Seconds to wait for the reply to a whole batch; the service has a deadline per item."""
     retries: int = 5
-    """Retries; each waits a random part (half to all) of 1, 2, 4, ... seconds."""
+    """Maximum retries; before each, a wait of a random half to all of 1, 2, 4, ... seconds."""
     token: str = field(default="", repr=False)
     """The token in the service's `--token-file`; empty if it needs none."""
 
@@ -343,7 +343,7 @@ class RewardClient:
         if len(outcomes) != len(items):
             message = f"{self.url} sent {len(outcomes)} outcomes for {len(items)} items."
             raise ServiceRefusal(message)
-        for _ in items:  # counted as reached, with any status: the service counts statuses
+        for _ in items:  # whatever their status, the service was reached; it counts statuses
             self._counter.note(RewardOutcome(0.0, Status.SCORED))
         return outcomes
 
@@ -437,17 +437,17 @@ _ENDINGS = re.compile(
     r"(?:\s*(?:<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</s>|<eos>|<pad>|<end_of_turn>))+"
     r"\s*\Z"
 )
-"""Special tokens at the very end: OpenRLHF decodes with them, and they are no part of a reply."""
+"""Special tokens at the end of a text: OpenRLHF keeps them, but they are not part of a reply."""
 
 _TAIL_LENGTH = 200
-"""Number of last characters compared: of a prompt with its start cut off, and of a reply."""
+"""Number of characters at the end of a prompt (to find it) and a reply (for special tokens)."""
 
 
 def completion_of(query: str, prompt: str) -> str:
     """Return the policy's reply: the query without its prompt and without ending tokens.
 
-    OpenRLHF cuts a prompt that is too long at its left. BadBody if the prompt is not found: if it
-    were graded with the reply, it could match the answer's form.
+    OpenRLHF cuts off the beginning of a prompt that is too long. BadBody if the prompt is missing:
+    a prompt that is graded with the reply could be mistaken for the answer.
 
     >>> completion_of("<s>Q: 2+2?A: 4</s>", "<s>Q: 2+2?A:")
     ' 4'

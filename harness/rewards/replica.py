@@ -1,8 +1,8 @@
 """Replicas: the processes in which `podium reward serve --workers N` grades.
 
-The service's own process answers HTTP, asks workers, and keeps the counts and the limit. It sends
-slices of replies to the least loaded replica. A lost replica is restarted, and another one grades
-its replies; a reply that was in two lost replicas has no value.
+The service's own process answers HTTP, calls worker models, and keeps the counts and the dollar
+limit. It sends batches of replies to the least loaded replica. A lost replica is restarted, and
+another replica grades its replies; a reply that was in two lost replicas has no value.
 """
 
 import os
@@ -29,7 +29,7 @@ OpenGrader = Callable[[], AbstractContextManager[RowGrader]]
 
 
 class _Grading:
-    """The grader inside a replica; each calling thread has its own connection and thread here."""
+    """The grader inside a replica; each thread that calls it has its own connection and thread."""
 
     def __init__(self, open_grader: OpenGrader) -> None:
         self._open, self._stack, self._closed = open_grader, ExitStack(), Event()
@@ -102,7 +102,7 @@ class Replicas:
     """Grades replies in several processes; callable from any thread."""
 
     def __init__(self, open_graders: Sequence[OpenGrader], say: Callable[[str], None]) -> None:
-        """Take one opener per replica, and a function that prints messages on lost replicas."""
+        """Take a function per replica that opens its grader, and a function to print messages."""
         self._replicas = [_Replica(*pair) for pair in enumerate(open_graders, 1)]
         self._say, self._stopped = say, Event()
         self._changed = Condition()
@@ -151,7 +151,7 @@ class Replicas:
     def _keep(self, replica: _Replica) -> None:
         """Restart a replica whenever it is lost."""
         while not self._stopped.is_set():
-            grading = replica.grading  # None: a caller has found that it is lost
+            grading = replica.grading  # None: a caller has noticed that the replica is lost
             if grading is not None:
                 with suppress(EOFError, OSError):
                     grading.stay()

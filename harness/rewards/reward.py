@@ -45,7 +45,7 @@ class DeadlinePassed(PodiumError):
 
 @dataclass(slots=True)
 class Deadline:
-    """A moment on the monotonic clock, in seconds; `expire` brings it forward from any thread."""
+    """A deadline on the monotonic clock, in seconds; any thread may expire it early."""
 
     at: float
 
@@ -121,7 +121,7 @@ class DeadlineBox:
 
 REMEMBERED = 1 << 16  # maximum grades cached for equal replies (LRU)
 BATCH = 256
-"""Maximum replies without programs for one thread call: a call for each would cost more."""
+"""Maximum replies, none of them programs, per call in a thread: one call each would cost more."""
 SLICE_S = 0.25
 """Seconds after which a thread returns the grades it has: a stuck reply delays no other."""
 GRACE_S = 5.0
@@ -134,14 +134,14 @@ class _Task:
 
     at: int
     suite: Suite[Any]
-    question: Question  # unsealed, as its epoch asks it
+    question: Question  # with its target, in the form for its epoch
     epoch: int
     text: str
-    deadline: Deadline | None = None  # None: the full timeout, from the start of its turn
+    deadline: Deadline | None = None  # None: the full timeout, from when grading starts
     result: "GradingResult | None" = None  # None also when its grading was cancelled
     settled: bool = False
     told: anyio.Event | None = None
-    """Created by the first waiter: an event for each task would cost as much as its grade."""
+    """Set when the result is known; created by the first waiting task, as most tasks need none."""
 
     key: bytes = b""
     """A digest that equal tasks share; long replies are not kept in memory."""
@@ -194,7 +194,7 @@ class _LoopState:
 
     turns: anyio.CapacityLimiter
     threads: anyio.CapacityLimiter
-    """As many threads as turns, so that no task with a turn waits for a thread."""
+    """Limits threads, as many as `turns` allows: no task that may start waits for a thread."""
     under_way: dict[bytes, _Task] = field(default_factory=dict[bytes, _Task])
 
 
@@ -208,7 +208,7 @@ class Graders:
         timeout_s: float,
         elsewhere: "RowGrader | None" = None,
     ) -> None:
-        """Grade programs in the sandbox `box`; `limit` is at most the number of cores."""
+        """Grade programs in the sandbox `box`; `limit` is capped at the number of cores."""
         self.abandoned = 0
         self._box, self._elsewhere = box, elsewhere
         self._most = min(limit or cores(), cores())
@@ -232,7 +232,7 @@ class Graders:
             try:
                 await self._grade_all(mine, on_done)
             finally:
-                for task in mine:  # after a cancellation, a waiting task grades it
+                for task in mine:  # if it was cancelled, a task that waits for it grades the reply
                     self._settle(task)
             tasks = list[_Task]()
             for task, leader in waiting:
@@ -369,17 +369,17 @@ def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
 
 
 FORMS = 1 << 13
-"""Maximum cached questions in their epochs' forms: completions of a group share one."""
+"""Maximum cached questions, each in the form for its epoch; a group's completions share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """Limits of a reward, and when scoring fails."""
+    """Limits of a reward, and the share of masked items above which scoring fails."""
 
     most: int | None = None
     """Items in parallel per event loop (None: the number of cores, which also caps grading)."""
     timeout_s: float = 120.0
-    """Maximum seconds per item, from the start of its turn; then its programs are ended."""
+    """Maximum seconds per item, from when its work starts; then its programs are ended."""
     max_usd: Decimal | None = None
     """Limit on the cost of answers, in dollars; after it, items not yet started have no value."""
     max_masked: float = 0.3
@@ -387,7 +387,7 @@ class RewardSettings:
     masked_after: int = 32  # outcomes before that share is checked
     values: RewardRule = PLAIN
     budget_masks: bool = True
-    """Whether items refused for `max_usd` count as masked; False if the trainer stops itself."""
+    """Whether items refused for `max_usd` count as masked; False if the trainer then stops."""
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
@@ -399,10 +399,10 @@ class RewardSettings:
 
 
 class Reward:
-    """Rewards completions for the questions of some suites; usable from any event loop, or several.
+    """Rewards completions for the questions of some suites; usable from several event loops.
 
-    `box`, the sandbox for programs, must be open, with its facts read. A suite with other rewards
-    than scores (`Rewarding`) is converted here, once.
+    `box`, the sandbox for programs, must be open, with its facts read. A suite whose rewards differ
+    from its scores (`Rewarding`) is converted here, once.
     """
 
     def __init__(
@@ -413,7 +413,7 @@ class Reward:
         box: Any | None = None,
         elsewhere: RowGrader | None = None,
     ) -> None:
-        """Keep the suites by name; UserError if one runs programs and there is no sandbox."""
+        """Take the suites by name; UserError if a suite runs programs and there is no sandbox."""
         self._suites: dict[str, Suite[Any]] = {
             name: split.suite.for_reward() if isinstance(split.suite, Rewarding) else split.suite
             for name, split in splits.items()
@@ -544,7 +544,7 @@ class Reward:
             await self._graders.grade([task], on_done)
 
     async def _answered(self, item: RewardItem, question: Question) -> Rollout:
-        """Return the item's answer, or why there is none; then its cost is unknown."""
+        """Return the item's answer; if it has none, the reason, with an unknown cost."""
         with anyio.move_on_after(self._settings.timeout_s):
             try:
                 answered = await self._answer(item, question.sealed())

@@ -51,7 +51,7 @@ from podium.harness.suite import Split, Suite, judged_among
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 
 ASKING = 64
-"""Default number of workflows in flight: they wait for workers, not for a core."""
+"""Default number of workflows in flight: they wait for worker models, not for a CPU core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ServeRequest:
 
 @dataclass(frozen=True, slots=True)
 class RewardHooks:
-    """Functions from other packages: they execute workflows, and return texts of questions."""
+    """Functions from other packages that execute workflows and return questions' texts."""
 
     answerer: Callable[[PoolSpec, Book, ServeRequest], Sampler]
     """Pool, prices and request -> a sampler that executes workflows."""
@@ -192,7 +192,7 @@ def _open_grader(
 
 
 async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
-    """Raise UserError if a suite rewards a reply that attacks its grader; nothing is counted."""
+    """Raise UserError if a suite rewards an attack on its grader; the service's counts stay 0."""
     reward = Reward(splits, settings=RewardSettings(max_masked=1.0), box=box)
     for split in splits.values():
         await refuse_gullible(reward, split)
@@ -226,7 +226,10 @@ def _settings(request: ServeRequest) -> RewardSettings:
 def _training_splits(
     request: ServeRequest, catalogue: Catalogue, bare: BareText
 ) -> tuple[dict[str, SuiteSplit], int]:
-    """Return training questions, and how many eval splits ask, too; UserError if none is left."""
+    """Return train questions that no eval split has, and how many were dropped for that.
+
+    Raises UserError if no question of a suite is left, or only a model can judge a question.
+    """
     every: dict[str, SuiteSplit] = {}
     for name in request.suites:
         suite: Suite[Any] = find_grader(catalogue.suites, name)
@@ -264,7 +267,7 @@ LONGEST = 4096  # maximum bytes of a token file
 
 
 def read_token(path: Path | None, say: Callable[[str], object]) -> str:
-    """Return the token in a file, empty for no file; UserError if the file has none."""
+    """Return the token in a file, empty if `path` is None; UserError if the file has no token."""
     if path is None:
         return ""
     try:

@@ -2,14 +2,14 @@
 
     POST /score        items in, outcomes out: podium's own format, which `RewardClient` uses
     POST /get_reward   OpenRLHF's remote reward       POST /rm      slime's remote_rm
-    POST /verify       NeMo-Gym's resources server    POST /seed_session   NeMo-Gym asks it first
+    POST /verify       NeMo-Gym's resources server    POST /seed_session   NeMo-Gym calls it first
     GET  /health /counts /questions?suite=S /rows?suite=S
 
 A malformed request gets 422 with one sentence, an unknown question 404. Once too large a share of
 items has no value, every scoring request gets 503 from then on. Replies never contain targets, nor
 a question's text if the suite forbids it. A question is addressed by its label, `suite/question`;
 a trainer's prompt text is never looked up. If an item has no value, a trainer that supports masks
-gets one; the others get an error, or an explicit 0 if they requested it.
+gets a mask; other trainers get an error, or an explicit 0 if they requested it.
 """
 
 import json
@@ -47,7 +47,7 @@ from podium.harness.rewards.trainers import OnUnscored, value_of
 from podium.harness.text import make_storable
 
 ReplyOnUnscored = Literal["error", "zero"]
-"""For trainers that cannot mask an item: fail the request, or value it as 0 with a mark."""
+"""For trainers that cannot mask an item without a value: fail the request, or reply a marked 0."""
 
 
 class _Item(BaseModel, extra="forbid", strict=True):
@@ -160,8 +160,8 @@ def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
 def _get_reward_reply(outcomes: Sequence[RewardOutcome], wish: OnUnscored) -> dict[str, Any]:
     """Return the reply that OpenRLHF 0.11.2 reads (openrlhf/utils/agent.py, `execute`).
 
-    `rewards` and `scores` are lists of numbers, as its own openrlhf/cli/serve_rm.py sends them, and
-    every value of `extra_logs` becomes a tensor, so its keys are constant and its values numbers.
+    `rewards` and `scores` are lists of numbers, as in OpenRLHF's openrlhf/cli/serve_rm.py. OpenRLHF
+    makes a tensor of every value of `extra_logs`: its keys are constant and its values numbers.
     With `error` the whole batch fails if an item has no value; OpenRLHF tries five times, continues
     without rewards, and then fails. With `zero` the item is 0 and marked.
     """
@@ -184,7 +184,7 @@ KINDS: Mapping[Status, str] = {
     Status.TIMEOUT: "podium:timeout",
     Status.BUDGET: "provider_quota_exhausted",
 }
-"""Names of nemo_gym/failure_kinds.py at 00fa09c0; kinds that it lacks are `server:kind`."""
+"""Failure kinds of nemo_gym/failure_kinds.py at 00fa09c0; other kinds are `server:kind`."""
 
 
 def _verdict(outcome: RewardOutcome) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class RewardService:
     on_unscored: ReplyOnUnscored = "error"
     """OpenRLHF's reply for an item without a value, unless its URL sets another one."""
     fresh: bool = False
-    """Whether to number trainers' equal completions: True if workers are asked, for new replies."""
+    """Whether to number trainers' equal completions, so that workers are called again for each."""
     stopped: str = ""  # why scoring has stopped; empty while it continues
     in_flight: int = 0
     _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
@@ -284,7 +284,7 @@ class RewardService:
             self.in_flight -= len(items)
 
     def numbered(self, items: Sequence[RewardItem]) -> list[RewardItem]:
-        """Return a trainer's items; if `fresh`, equal ones get different replicate numbers."""
+        """Return a trainer's items; if `fresh`, equal items get different replicate numbers."""
         if not self.fresh:
             return list(items)
         keys = [hash((item.suite, item.question, item.completion)) for item in items]
@@ -414,7 +414,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _echoed(raw: bytes) -> dict[str, Any]:
-    """Return a body to echo in the reply; BadBody, before it is scored, if JSON cannot hold it."""
+    """Return a body to echo in the reply; BadBody, before scoring, if it has NaN or Infinity."""
     sent = json.loads(raw)
     try:
         json.dumps(sent, allow_nan=False)

@@ -39,7 +39,7 @@ Splits = Iterable[SuiteSplit]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A train question (`suite`, `question`), and the eval suite and id that ask the same."""
+    """A train question (`suite`, `question`) and the same eval question (`evaluated`, `asked`)."""
 
     suite: str
     question: str
@@ -95,7 +95,7 @@ def _normalised(text: str) -> str:
 
 
 def overlaps(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> list[Overlap]:
-    """Return the train questions that eval splits ask, too, in the order of the train suites."""
+    """Return the train questions that are also in eval splits, in the order of the train suites."""
     by_key: dict[str, list[tuple[str, str]]] = {}
     for split, question in _questions(evaluated):
         digest, stem = asked_digest(question, bare), question_digest(bare(question))
@@ -127,14 +127,14 @@ def asked_digest(question: Question, bare: BareText = whole_text) -> str:
 def without_overlap(
     training: SuiteSplit, evaluated: Splits, bare: BareText = whole_text
 ) -> SuiteSplit:
-    """Return a split without the questions that eval splits ask."""
+    """Return a split without the questions that are also in eval splits."""
     shared = {overlap.question for overlap in overlaps([training], evaluated, bare)}
     remaining = {id: question for id, question in training.questions.items() if id not in shared}
     return SuiteSplit(training.suite, remaining)
 
 
 def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> None:
-    """Raise UserError, with the first overlap, if an eval split asks one of the train questions."""
+    """Raise UserError, with the first overlap, if an eval split has one of the train questions."""
     shared = overlaps(training, evaluated, bare)
     if shared:
         hit = shared[0]
@@ -158,7 +158,7 @@ def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question
 
 
 def describe_plan(work: "PlanTrace", question: Question, *, publishable: bool) -> "PlanTrace":
-    """Return a workflow's trace for logs: whether it leaks, and its text only if publishable."""
+    """Return a workflow's trace with `leaked` set, and without its plan unless `publishable`."""
     subtasks = [str(step["subtask"]) for step in json.loads(work.plan or "[]")]
     leaked = leaks_answer(question, subtasks)
     return replace(work, leaked=leaked, plan=work.plan if publishable else "")
@@ -231,7 +231,7 @@ def answer(*given, **named): return None
 
 
 def attacks(question: Question) -> Mapping[str, str]:
-    """Return name -> reply that no grader may reward for this unsealed question."""
+    """Return name -> reply that no grader may reward for this question, which has its target."""
     replies = {
         "empty": "",
         "blank": " \n\t\n",
@@ -302,7 +302,7 @@ def _values(question: Question) -> dict[str, str]:
 
 
 def _programs(question: Question) -> dict[str, str]:
-    """Return programs that solve nothing, under every name by which tests may call them."""
+    """Return name -> program that solves nothing, callable under every name that tests may use."""
     meta = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
     tokens = {*_CALLED.findall(question.text), *(name for name in meta if isinstance(name, str))}
     names = sorted(filter(str.isidentifier, tokens - {*dir(builtins), "Solution"}))

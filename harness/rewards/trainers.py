@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from podium.harness.rewards.splits import SuiteSplit
 
 OnUnscored = Literal["raise", "zero"]
-"""For trainers that cannot mask an item: fail, or value it as 0 and mark it."""
+"""For trainers that cannot mask an item without a value: fail, or use a value of 0 and mark it."""
 
 ScorerSource = RewardScorer | Callable[[], RewardScorer]
 """A reward, or a function that makes it: only the latter can be sent to another process."""
@@ -90,14 +90,14 @@ class TrlReward:
         *,
         again: bool = True,
     ) -> None:
-        """Keep a reward or its maker, TRL's name for it, and the pool's workers."""
+        """Take a reward or a function that makes it, its name in TRL, and the workers' names."""
         self.__name__ = name
         self._scorer = _LazyScorer(scores)
         self._names, self._again = tuple(names), again
         self.stopped = ""
         """Why scoring has stopped: the dollar limit is reached. Empty before that."""
         self.constant: tuple[Prompt, ...] = ()
-        """The prompts of the latest batch whose completions all had the same value, or none."""
+        """Prompts of the latest batch whose completions all have the same value or no value."""
         vars(self)["__call__"] = self._values  # TRL checks here whether to await a call
 
     def __call__(self, *args: Any, **columns: Any) -> "TrlValues":
@@ -133,7 +133,7 @@ class TrlReward:
         return [None if over else outcome.value for outcome in outcomes]
 
     def items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
-        """Return the items of a batch, numbered by prompt: different texts may hold equal plans."""
+        """Return a batch's items, numbered by prompt, as different texts may hold equal plans."""
         items = _trl_items(completions, columns)
         return replicated(items, prompt_of) if self._again else items
 
@@ -226,7 +226,7 @@ RANKS = 1 << 10  # maximum of distinct processes of one training
 
 
 def once_in_its_step(item: RewardItem) -> RewardItem:
-    """Return the item numbered by its step only: equal items of a step share replies, no others.
+    """Return the item with only its step's number, so that equal items of a step share replies.
 
     >>> once_in_its_step(RewardItem("s", "q", "", replicate=3 * EQUAL + 2)).replicate == 3 * EQUAL
     True

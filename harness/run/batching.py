@@ -1,6 +1,6 @@
-"""Checks of provider batches (`--batch`, or a worker's own setting), and how long they take.
+"""Checks and durations of providers' batch APIs (`--batch`, or a worker's own setting).
 
-A provider may take a day for a batch, so a call that needs another's reply waits up to a day.
+A provider may take a day for a batch, so a call that needs another call's reply may wait a day.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ KEEPING = (
 
 
 def why_unbatched(spec: PoolSpec) -> Iterator[str]:
-    """Yield why models of a pool cannot be asked in batches, a sentence or two each."""
+    """Yield, for each model of a pool that cannot use its provider's batch API, the reason."""
     for slot in spec.batched:
         provider, _, model_name = slot.model.partition("/")
         if provider not in PROVIDERS or model_name.partition("/")[0] in ELSEWHERE:
@@ -42,7 +42,7 @@ def why_unbatched(spec: PoolSpec) -> Iterator[str]:
 
 
 def why_unpredictable(job: Job) -> Iterator[str]:
-    """Yield the systems whose waiting time in batches cannot be known beforehand."""
+    """Yield an error for each system whose waiting time with batch APIs is not known beforehand."""
     tasks = any(isinstance(suite, TaskSuite) for suite in job.suites)
     for name in job.systems if job.spec.batched and job.suites else ():
         if tasks or not _rounds(job, name):
@@ -53,7 +53,7 @@ def why_unpredictable(job: Job) -> Iterator[str]:
 
 
 def batch_notes(job: Job) -> Iterator[str]:
-    """Yield how long batches take and what a resumed run pays; nothing if no worker uses them."""
+    """Yield sentences on batches: their duration and cost; nothing if no worker uses batches."""
     if not job.spec.batched:
         return
     yield KEEPING
@@ -79,7 +79,7 @@ def _rounds(job: Job, name: str) -> int:
         system = planned_system(job, row.solver, row.args, job.spec)
         pairs = [(job.questions(suite)[0].sealed(), 1)]
         (calls,) = counted_all(system, pairs, job.spec.names, job.spec)
-    except Exception:  # a system that is not trained yet, or that a model plans
+    except Exception:  # the system is not trained yet, or a model plans its calls
         return 0
     depths: list[int] = []
     for call in calls:

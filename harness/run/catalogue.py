@@ -87,8 +87,8 @@ class RunRequest:
     pool: str
     log_dir: Path
     limit: int | None = None
-    """Number of first questions to ask of each suite. Here and in the next five fields, None is the
-    stored value, or the default of a new experiment (harness/run/run_request.py)."""
+    """Number of first questions to ask of each suite. Here and in the next five fields, None means
+    the stored value, or the default of a new experiment (harness/run/run_request.py)."""
     epochs: int | None = None
     seed: int | None = None
     split: Split | None = None
@@ -103,7 +103,7 @@ class RunRequest:
     box: str | None = None
     max_sandboxes: int | None = None  # programs that run in parallel; None: number of cores
     selection_limit: int = 40
-    """Train questions that each worker answers alone, unless `train_calls` is set."""
+    """Number of train questions that each worker answers alone, unless `train_calls` is set."""
     train_calls: int | None = None
     """Maximum worker calls per system for learning (default `selection_limit` times workers)."""
     task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -114,7 +114,7 @@ class RunRequest:
     """System -> option -> value (`-S`); the system `""` is every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites to learn from (train splits); empty: each suite's own
     profile: Path | None = None
-    """Directory of a run whose single workers' train answers are reused; None: all are asked."""
+    """Directory of a run whose single workers' answers to train questions are reused, or None."""
     match: str | None = None
     """System whose cost the `compute-matched-*` systems match; None: the conductor."""
     headline: str | None = None
@@ -135,7 +135,7 @@ class RunRequest:
     grace_s: float = GRACE_S
     """Seconds to wait for calls in flight after a signal stops the run."""
     settled: bool = False
-    """Whether to ask only entries in experiment.json; True in a shard, whose run chose them."""
+    """Whether to run only the entries in experiment.json; True in a shard of a larger run."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     """Digest of the run file, and the command-line options given with it."""
 
@@ -150,7 +150,7 @@ OWN = ".py@"
 
 
 def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
-    """Return the suite or system of a name, or from a user's file; UserError lists known names."""
+    """Return a suite or system by name, also from a user's file; UserError if unknown."""
     if name in registry:
         return registry[name]
     if OWN in name:
@@ -161,7 +161,7 @@ def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
 
 
 def find_grader(registry: Mapping[str, Any], name: str) -> Suite[Any]:
-    """Return a suite that grades single replies; UserError for a task that must be run to grade."""
+    """Return a suite that grades single replies; UserError for a task that cannot do so."""
     suite: Suite[Any] = find_named(registry, name, "suite")
     return suite.for_training() if isinstance(suite, TaskSuite) else suite
 
@@ -190,7 +190,7 @@ def load_own(name: str, noun: str) -> Any:
 def with_own(
     request: RunRequest, catalogue: Catalogue, extras: Sequence[Suite[Any] | SystemCard] = ()
 ) -> tuple[RunRequest, Catalogue]:
-    """Return both with the user's own suites and systems: `extras`, and each FILE.py@NAME."""
+    """Return request and catalogue with the user's suites and systems: `extras`, FILE.py@NAME."""
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
     suites = {name: _with_arguments(suite, request.task_args) for name, suite in suites.items()}
@@ -211,7 +211,7 @@ def with_own(
 
 
 def is_task_name(name: str, catalogue: Catalogue) -> bool:
-    """Return whether a name is an Inspect task's in a package, as `inspect_evals/tau2_airline`."""
+    """Return whether a name is a package's Inspect task, such as `inspect_evals/tau2_airline`."""
     return "/" in name and OWN not in name and name not in catalogue.suites
 
 
@@ -225,7 +225,7 @@ def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]
 
 
 def split_k(system: str) -> tuple[str, str]:
-    """Return the name of a system and the text after its `@`; empty if there is none.
+    """Return the name of a system, and the text after its `@`, which may be empty.
 
     >>> split_k("self-consistency@8"), split_k("single:a@b")
     (('self-consistency', '8'), ('single:a@b', ''))
@@ -267,7 +267,7 @@ DESCRIBED = (
 
 
 Shown = tuple[Any, str]
-"""A listing as `--json` prints it, and the same as a text."""
+"""A listing as JSON values (for `--json`), and the same listing as text."""
 
 
 def show_suites(
@@ -276,7 +276,7 @@ def show_suites(
     sources: Sequence[str] = (),
     cutoffs: Mapping[str, str] = {},
 ) -> Shown:
-    """Return all suites, or the card and sources of one; UserError for an unknown name.
+    """Return a listing of all suites, or of the suite `name`; UserError for an unknown name.
 
     `cutoffs`: worker -> knowledge cutoff, to compare with the dates of the suite's questions.
     """
@@ -350,7 +350,7 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
 
 
 def show_workers(spec: PoolSpec, book: Book) -> Shown:
-    """Return a pool's workers with their models, prices and settings."""
+    """Return a listing of a pool's workers with their models, prices and settings."""
     rows = [
         (
             *(slot.name, slot.model, _price(slot, book), _thousands(slot, book)),
@@ -420,7 +420,7 @@ POOLS = (1, 7)
 
 
 def show_systems(catalogue: Catalogue, name: str | None) -> Shown:
-    """Return the list of systems, or the card of one; UserError for an unknown name."""
+    """Return a listing of all systems, or of the system `name`; UserError for an unknown name."""
     if name is None:
         return _listed(catalogue)
     key = manifest_key(name)

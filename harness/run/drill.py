@@ -1,4 +1,4 @@
-"""A drill: asks each worker of a live pool one short question before a run relies on it."""
+"""The drill: sends a short test question to each worker of a live pool before a run uses it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ REASONING = ("reasoning_effort", "reasoning_tokens", "reasoning_enabled", "effor
 
 GONE = ("not found", "not_found", "does not exist", "not a valid model", "unknown model", "retired")
 THINKS = ("reason", "effort", "think")
-"""`GONE`: words of errors for an unknown model; `THINKS`: for wrong reasoning settings."""
+"""Words in providers' error messages: `GONE`: unknown model; `THINKS`: bad reasoning settings."""
 
 SETTINGS = "rejects its settings. Change them in the pool file."
 MEANINGS: Mapping[int | None, str] = {
@@ -45,7 +45,7 @@ MEANINGS: Mapping[int | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Drilled:
-    """What the test call to one worker shows."""
+    """The result of the test call to one worker."""
 
     name: str
     problems: tuple[str, ...]
@@ -57,7 +57,7 @@ class Drilled:
 
 
 def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
-    """Return a live pool's models that can be asked and priced; UserError without any."""
+    """Return a live pool's models that can be called and priced; UserError if there are none."""
     if spec.label != "live":
         raise UserError(
             f"--drill sends requests to real providers, but pool {spec.name!r} is labelled "
@@ -85,7 +85,7 @@ def drill_price(slots: Sequence[WorkerSpec], book: Book) -> str:
 def drill(
     spec: PoolSpec, book: Book, slots: Sequence[WorkerSpec], patience_s: float = PATIENCE_S
 ) -> list[Drilled]:
-    """Ask every model once, in parallel, and return the findings in the same order."""
+    """Call every model once, in parallel, and return the results in the order of `slots`."""
     drilled: dict[str, Drilled] = {}
 
     async def each() -> None:
@@ -115,7 +115,7 @@ def drill_total(drilled: Sequence[Drilled]) -> str:
 
 
 def _shortened(slot: WorkerSpec) -> WorkerSpec:
-    """Return a model with its own settings, but a short reply, one attempt and no cache."""
+    """Return a model's settings, changed to short replies, one attempt and no cache."""
     changes = {"max_tokens": _tokens(slot), "max_retries": 0, "cache": None, "cache_prompt": None}
     return slot.model_copy(update={"config": slot.config.model_copy(update=changes)})
 

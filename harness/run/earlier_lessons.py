@@ -1,8 +1,8 @@
 """Reuses an earlier run's answers of single workers to train questions in a new run.
 
-A worker with the same settings, prices and grader is not asked again (`podium run --profile DIR`):
-logs and journals are copied, so that a run's directory has all that its systems learnt from. If a
-pool has one worker more, only that one is measured.
+A worker with the same settings, prices and grader is not called again (`podium run --profile DIR`):
+logs and journals are copied, so that a run's directory has all data that its systems learnt from.
+If a pool has a new worker, only this worker is called.
 """
 
 import shutil
@@ -31,7 +31,7 @@ Answers = Mapping[tuple[str, str], Sequence[SystemRun]]
 
 
 def earlier_answers(job: Job) -> Answers:
-    """Return answers reused from an earlier run; UserError if `--profile` has none that fit."""
+    """Return an earlier run's answers to reuse; UserError if `--profile` has no usable answers."""
     there = job.request.log_dir / SELECTION / EARLIER
     if there.is_dir():
         return _by_worker(job, lessons_in(there))

@@ -1,4 +1,4 @@
-"""Makes a run's entries, one per system and suite: chooses workers, trains, matches costs."""
+"""Makes a run's entries (one per system and suite): chooses workers, trains, matches costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -25,7 +25,7 @@ from podium.harness.run.system_options import chosen_options, named_arguments
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"
-"""Argument of mixtures: the worker that merges replies, the best single one if it is chosen."""
+"""Argument of mixtures: the worker that merges replies; the best single worker, if chosen."""
 CARDS = "cards"
 """Argument that sets whether a model that chooses workers reads the workers' role cards."""
 LEARNED = "learned"  # folder of artefacts, below the log directory
@@ -66,7 +66,7 @@ def why_unlearnable(job: Job) -> Iterator[str]:
 
 
 def why_taught(job: Job) -> Iterator[str]:
-    """Yield an error per system trained on this run's eval questions; no other split is checked."""
+    """If the run's split is `eval`, yield an error per system that was trained on its questions."""
     if job.experiment.split != "eval":
         return
     pairs = ((split_k(name)[1], job.catalogue.card(name).methods) for name in job.systems)
@@ -83,7 +83,7 @@ def why_taught(job: Job) -> Iterator[str]:
 
 
 def refuse_other_cards(job: Job) -> None:
-    """Raise UserError if stored entries show or hide workers' role cards against the request."""
+    """Raise UserError if stored entries and the request differ in whether role cards are shown."""
     visibility = job.request.worker_cards
     for row in job.experiment.entries if visibility else ():
         has = "shown" if row.args.get(CARDS, True) else "hidden"
@@ -127,14 +127,14 @@ def refuse_options(job: Job, system: str) -> None:
             f"At most {MOST_CALLS:,} are allowed: set a smaller value."
         )
     if card.learns:
-        return  # it is constructed after training
+        return  # it can be constructed only after training
     pairs = [(question.sealed(), 1) for question in job.questions(job.suites[0])[:1]]
     spec = with_conductor(job.spec, conductor_override(system, job.catalogue))
     try:
         counted_all(planned_system(job, entry.solver, entry.args, spec), pairs, spec.names, spec)
     except UserError as error:
         raise UserError(f"{system} cannot run with {settings}. {error}") from error
-    except Exception:  # its plan needs replies, or its solver is a user's own
+    except Exception:  # its plan needs replies, or a user wrote its solver
         return
 
 
@@ -157,7 +157,7 @@ def is_chosen(job: Job, system: str) -> bool:
 
 
 def is_given_worker(job: Job, system: str) -> bool:
-    """Return whether a system uses the best single worker, and `-S` sets no other one."""
+    """Return whether a system uses the best single worker, and `-S` sets no other worker."""
     best = "best worker" in job.catalogue.card(system).traits
     return best and "worker" not in options_of(job, system)
 
@@ -168,7 +168,7 @@ def options_of(job: Job, system: str) -> Mapping[str, Any]:
 
 
 def is_given_best(job: Job, system: str) -> bool:
-    """Return whether a system's arguments name the best single worker if one has been chosen."""
+    """Return whether a system's arguments will name the best single worker, once it is chosen."""
     takes = job.catalogue.parameters(job.catalogue.card(system).solver)
     merges = AGGREGATOR in takes and AGGREGATOR not in options_of(job, system)
     return is_given_worker(job, system) or merges
@@ -184,7 +184,7 @@ def _entries(
     if taught is None:  # an earlier request may have chosen the worker
         earlier = best_single_args(job, suite)
         best = earlier if earlier and earlier["chosen_on"] == "train" else EMPTY
-    if is_deferred(system, job):  # its worker's cost of one call is measured first
+    if is_deferred(system, job):  # the cost of one call of its worker is measured first
         return [row for row in alone if row.args["worker"] == best["worker"]]
     entry = new_entry(job, suite, system, best)
     card = job.catalogue.card(system)
@@ -221,7 +221,7 @@ def _arguments(
     manifest = job.catalogue.card(system)
     takes = job.catalogue.parameters(manifest.solver)
     offered: dict[str, Any] = {"seed": job.experiment.seed}
-    if best:  # a mixture triggers no choice, but uses the best worker if one was chosen
+    if best:  # for a mixture alone no best worker is chosen, but a chosen one is used
         names = ("worker", AGGREGATOR) if "best worker" in manifest.traits else (AGGREGATOR,)
         offered |= dict.fromkeys(names, best["worker"])
     if job.request.worker_cards == "hidden":
@@ -269,7 +269,7 @@ def _trained(job: Job, suite: Suite[Any], entry: Entry, taught: SingleScores | N
 
 
 def deferred_entries(job: Job, outcome: RunOutcome) -> list[Entry]:
-    """Return missing entries that need other systems' results: best single, matched costs."""
+    """Return the missing entries of best-single and of systems that match another system's cost."""
     rows: list[Entry] = []
     for suite in job.suites:
         missing = job.missing(suite)
@@ -289,7 +289,7 @@ def deferred_entries(job: Job, outcome: RunOutcome) -> list[Entry]:
 
 
 def _late(entry: Entry, prefix: str = "") -> Entry:
-    """Return an entry with a note that it was chosen in hindsight: never the reference row."""
+    """Return an entry marked as chosen in hindsight, so that it is never the reference row."""
     late = f"{prefix}chosen in hindsight, on the questions it is judged on"
     return replace(entry, notes=(*entry.notes, late), reference_allowed=False)
 
@@ -333,7 +333,7 @@ def _matched(
 
 
 def _cost(totals: SystemTotals, unit: str) -> float | None:
-    """Return the mean cost of a query: list dollars, or tokens in and out."""
+    """Return the mean cost of a query in `unit` (list dollars, or tokens in and out), or None."""
     if unit == "usd":
         return None if totals.usd is None else float(totals.usd)
     if totals.tokens_in is None or totals.tokens_out is None:
@@ -342,7 +342,7 @@ def _cost(totals: SystemTotals, unit: str) -> float | None:
 
 
 def _of_one_call(worker: str, answered: AnsweredRuns, unit: str) -> float | None:
-    """Return a worker's mean cost per call on a suite, from a run of the worker alone, if any."""
+    """Return a worker's mean cost per call, from a run of only this worker; None without it."""
     for name in (BEST_SINGLE, f"{SINGLE}:{worker}"):
         pair = answered.get(name)
         if pair and pair[0].facts.args.get("worker") == worker:

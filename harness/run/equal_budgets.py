@@ -1,4 +1,4 @@
-"""Before any call: which systems fit an equal budget, and why it may be exceeded."""
+"""Checks of an equal budget before any call: which systems fit it, and why it may be exceeded."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ UNFIT = "podium cannot refuse its calls, or it matches the cost of another syste
 
 
 def by_size(request: RunRequest) -> list[RunRequest]:
-    """Return a request for each size of its budget, each with a separate directory.
+    """Return a request for each size of the request's budget, each with a separate directory.
 
     The runs share replies and `max_usd`. Raises `UserError` if the directory itself has a run.
     """
@@ -88,5 +88,5 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
 
 
 def _least(job: Job, budget: EqualBudget, slot: WorkerSpec) -> Decimal | None:
-    """Return the maximum cost of a worker's shortest call, in budget units; None if unbounded."""
+    """Return the maximum use of a call with an empty prompt, in budget units; None if unknown."""
     return budget.most(0, slot_max_tokens(slot), job.book.price(slot.price_ref))

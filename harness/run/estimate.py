@@ -1,7 +1,7 @@
 """`podium run --dry-run`: estimates the calls and cost of a run, without any call or file.
 
 Expected cost: from the system's past answers, else from its planned calls and its workers' past
-calls, else unknown. Refuses what `podium run` would, except missing keys, servers and sandboxes.
+calls, else unknown. Raises the errors of `podium run`, but not for keys, servers and sandboxes.
 """
 
 import re
@@ -44,14 +44,14 @@ from podium.harness.task_suite import TaskSuite
 from podium.harness.text import aligned, columns, pluralise, terminal_width
 from podium.harness.workflow import MAX_STEPS
 
-Pair = tuple[Question, int]  # a question without target, in its form for an epoch, and that epoch
+Pair = tuple[Question, int]  # a question without target, in its form for an epoch; the epoch
 CHOOSING = "choosing best-single"
 TRAINING = "training"
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """Unanswered (question, epoch) pairs of a system; of several `entries`, the run asks one."""
+    """Unanswered (question, epoch) pairs of a system; the run will use one of its `entries`."""
 
     suite: Suite[Any]
     title: str
@@ -65,7 +65,7 @@ class PendingWork:
 
 
 def pending_work(job: Job) -> Iterator[PendingWork]:
-    """Yield what a run has yet to ask, in order: entries in experiment.json, then new ones."""
+    """Yield the work that a run has yet to do: first entries in experiment.json, then new ones."""
     for row in {row.name: row for row in job.experiment.entries}.values():
         if row.suite in job.experiment.suite_versions:
             yield _entry_work(job, job.catalogue.suites[row.suite], (row,))
@@ -148,7 +148,7 @@ class EstimateLine:
     basis: str = "nothing left"
     dearest: Decimal | None = Decimal(0)  # maximum cost of a question, grading excluded
     first: FirstCall | None = None
-    """The cheapest first call of a question; None if the cost of any first call has no maximum."""
+    """The cheapest first call of a question; None if some first call has no maximum cost."""
     judges: bool = False
 
     @property
@@ -185,7 +185,7 @@ class Estimate:
 
 
 def learning_text(job: Job) -> str:
-    """Return a sentence on calls that train systems or choose a worker; empty without any."""
+    """Return a sentence on calls that train systems or choose a worker; empty if there are none."""
     learning = estimate(job, purpose=SELECTION)
     calls = int(learning.most.calls)
     if not calls:
@@ -200,7 +200,7 @@ def learning_text(job: Job) -> str:
 def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate:
     """Return the estimate of a run, or only of its calls for a `purpose` (`eval`, `selection`).
 
-    Past calls are read from its directory and from `like`. Raises UserError as `podium run`.
+    Past calls are read from its directory and from `like`. Raises the UserErrors of `podium run`.
     """
     request = job.request
     for folder in like:
@@ -228,7 +228,7 @@ def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate
 
 
 def duration_text(forecast: Estimate) -> str:
-    """Return a sentence on the hours that replies take; empty if the pool file states no rate."""
+    """Return a sentence on the hours that replies take; empty if the pool has no known rate."""
     rate, most = forecast.tokens_per_second, [line.most.output for line in forecast.lines]
     known = [tokens for tokens in most if tokens is not None]
     if not rate or not known:
@@ -244,7 +244,7 @@ SAMPLE = 20
 
 
 def cost_of_one(job: Job, row: Entry, ids: Sequence[str]) -> float | None:
-    """Return the list price in dollars of a question of `row`: expected, or maximum, or None."""
+    """Return the list dollars of a question of `row`: expected, else maximum; None if unknown."""
     few = replace(row, questions=tuple(ids[:SAMPLE]))
     small = replace(job, experiment=replace(job.experiment, entries=(few,)))
     work = _entry_work(small, job.catalogue.suites[row.suite], (few,))
@@ -303,7 +303,7 @@ def _options(job: Job, work: PendingWork, estimator: Estimator) -> list[_Option]
 
 
 def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
-    """Return the estimate of training calls; the maximum has four replies in each prompt."""
+    """Return the estimate of training calls; at most, each prompt has four earlier replies."""
     shorter = _chain(MAX_STEPS - 1, work, estimator).times(-1)
     call = _chain(MAX_STEPS, work, estimator) + shorter
     names = estimator.spec.names
@@ -317,7 +317,7 @@ def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the maximum of `steps` calls on the longest question, each with all prior replies."""
+    """Return the maximum of `steps` calls on the longest question, each given all prior replies."""
     size = max(len(question.text.encode()) for question, _ in work.pairs)
     return estimator.dearest(chained_calls(name, size, steps) for name in estimator.spec.names)
 
@@ -366,7 +366,7 @@ def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> Fir
 def _at_most(
     calls: tuple[CountedCall, ...], allowed: int | None, estimator: Estimator
 ) -> CallTotals:
-    """Return the maximum of a question: its calls, or `allowed` times its longest call."""
+    """Return a question's maximum cost: that of its calls, or `allowed` times its longest call."""
     if allowed is None or not calls:
         return estimator.at_most(calls)
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
@@ -377,7 +377,7 @@ def _at_most(
 def _worst(
     work: PendingWork, initial: CountedCall, estimator: Estimator, shape: tuple[int, int]
 ) -> tuple[CallTotals, ...]:
-    """Return each question's maximum if a model plans: the costliest worker does every step.
+    """Return each question's maximum if a model writes plans: the costliest worker for all steps.
 
     `shape` has the maximum number of conductor calls and of steps in a plan. `initial` is the
     request for the first question; other requests grow with the length of their question.
@@ -392,7 +392,7 @@ def _worst(
 
 
 def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
-    """Yield the cost of grading by a model, if a suite needs it; its prompts are not known yet."""
+    """Yield the cost of grading by a model, if a suite needs it; its maximum is unknown."""
     suite, judged = work.suite, judged_among(work.suite, [question for question, _ in work.pairs])
     if not judged:
         return
@@ -448,7 +448,7 @@ def _lines(forecast: Estimate) -> Iterator[str]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield a table; if too wide, each suite has its own row, and the `from` column is below."""
+    """Yield a table; if it is too wide, suites have separate rows, and `from` is listed below."""
     width = terminal_width() or sys.maxsize
     if max(map(len, aligned([COLUMNS, *rows]))) <= width:
         yield columns(COLUMNS, rows)
@@ -524,7 +524,7 @@ def refuse_too_little(forecast: Estimate, request: RunRequest) -> None:
 
 
 def limit_warning(forecast: Estimate, request: RunRequest) -> str:
-    """Return a warning if a limit cannot pay for one question; empty if it can, or may."""
+    """Return a warning if a limit is below the cost of the cheapest question; else empty."""
     costs = ((line.one, line) for line in forecast.lines if line.left)
     priced = [(usd, line) for usd, line in costs if usd is not None]
     for name, limit, already in _set_limits(forecast, request) if priced else ():

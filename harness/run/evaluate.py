@@ -87,11 +87,11 @@ class Controls:
     make_plans: Callable[..., None]
     """(path, questions, pool, grade): write the oracle's plans that are still missing."""
     opened: Callable[[Path, Suite[Any], int], object]
-    """(log directory, suite, number of questions): records that `eval` questions are read now."""
+    """(log directory, suite, number of questions): records that a run reads eval questions."""
     bare: BareText = whole_text
-    """Returns a question's text without its suite's instruction, to find it in other suites."""
+    """Question -> its text without its suite's instruction, for a search in other suites."""
     log_realtime: bool = True
-    """Whether Inspect logs calls before their question is answered; False if replies are free."""
+    """Whether Inspect logs a call before its question is answered; False if calls cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Job:
     controls: Controls
     spec: PoolSpec
     book: Book
-    suites: Suites  # the requested ones, as in `systems`
+    suites: Suites  # the requested suites
     stored: Experiment | None  # the experiment as read from its directory
     experiment: Experiment  # as requested; after the checks, joined with the stored one
     systems: Sequence[str] = ()
@@ -150,7 +150,7 @@ class Job:
         return self.box if suite.needs_box else None
 
     def meter(self, per_question: Decimal | None = None) -> Spend:
-        """Return a counter of dollars spent that includes earlier attempts of the run."""
+        """Return a counter of the run's dollars, which includes the spend of earlier attempts."""
         limit = self.request.max_usd
         if self.lease:
             limit = self.lease.granted
@@ -218,7 +218,7 @@ def run_entries(job: Job, log_dir: Path, purpose: EvalPurpose = EvalPurpose()) -
         task_roles = {**roles, **({CONDUCTOR: slot_model(override)} if override else {})}
         if task.model:
             task_roles |= _environment(job, journal)
-        # Inspect also identifies a task by its model: a task begun without one continues without.
+        # Inspect identifies a task by its model, too: a task that began without a model gets none.
         if not task.model and models_logged.get(str(task.name)) != NO_MODEL:
             task = _task_with(task, model=system_model(row.system))
         tasks.append(_task_with(task, model_roles=task_roles))
@@ -238,7 +238,7 @@ def run_entries(job: Job, log_dir: Path, purpose: EvalPurpose = EvalPurpose()) -
 
 
 def _environment(job: Job, journal: TaskJournal) -> dict[str, Model]:
-    """Return the models that a task's own code calls, by role: its user, its grader."""
+    """Return role -> model for models that a task's own code calls: simulated user, grader."""
     spec, experiment = job.spec, job.experiment
     slots = {**spec.environment, **({GRADER: spec.grader} if spec.grader else {})}
     seed, scale = experiment.seed, experiment.time_scale
@@ -264,7 +264,7 @@ _PROVIDERS = {
 
 
 class _Imported:
-    """Its truth value is whether a module has been imported."""
+    """An object whose truth value is whether a module has been imported."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -274,7 +274,7 @@ class _Imported:
 
 
 def _import_only_what_is_asked() -> None:
-    """Start samples without importing the clients of providers that no worker uses.
+    """Make Inspect start samples without importing the clients of unused providers.
 
     Inspect keeps state of OpenAI's and Anthropic's replies for each sample, and imports both
     providers for it, at 1.5 s of CPU time per start. A provider that is not imported has sent no
@@ -349,7 +349,7 @@ def _samples_at_once(job: Job) -> int | None:
 
 def _unwritten(error: BaseException, visited: frozenset[int] = frozenset()) -> str:
     """Return why a file could not be written, if that caused the error; else an empty text."""
-    # An error raised again in its own handler is one of its causes: `visited` prevents a loop.
+    # An error that is raised again in its own handler is its own cause: `visited` prevents a loop.
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
@@ -371,7 +371,7 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
-    """Return sample name -> time of its log in seconds, for answered samples of the newest logs."""
+    """Return sample name -> its log's time in seconds, for samples answered in the newest logs."""
     return {
         sample_name(name, str(sample.id), sample.epoch): path.stat().st_mtime + TICK_S
         for path, name, samples in _done(log_dir, recursive=True)
@@ -391,7 +391,7 @@ def _done(log_dir: Path, *, recursive: bool) -> Iterator[tuple[Path, str, list[E
 def _progress(
     tasks: Sequence[Task], title: str, experiment: Experiment, log_dir: Path
 ) -> AbstractContextManager[ProgressLine]:
-    """Return a progress line over all pairs of a run, including earlier attempts."""
+    """Return a progress line over all (question, epoch) pairs, also those of earlier attempts."""
     limit = experiment.task_limit or maxsize
     sizes = {str(task.name): min(len(task.dataset), limit) * (task.epochs or 1) for task in tasks}
     answered = answered_pairs(log_dir)
@@ -487,7 +487,7 @@ def _equal(job: Job, purpose: str) -> EqualBudget | None:
 
 
 def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpec) -> System:
-    """Return the system of a solver as a run would make it, to count its calls."""
+    """Return the system that a solver makes in a run, in order to count its calls."""
     with run_context(log_dir=job.request.log_dir, spec=spec):
         return system_of(job.catalogue.solver(solver, {**args, "pool": spec.name}))
 
@@ -554,6 +554,6 @@ def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
         book_sha256=job.book.sha256,
         shown=job.catalogue.suites[row.suite].publishable,
     )
-    # Train and eval never share draws: the purpose is part of the name.
+    # Train and eval calls never share replies: the purpose is part of the name.
     draws = json.dumps([row.suite, purpose]) if job.experiment.draws == SHARED else ""
     return TaskJournal(job.request.log_dir, head, PaidReplies(job.request.whole_dir), draws)

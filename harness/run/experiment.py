@@ -1,4 +1,4 @@
-"""The contents of a log directory: one pool, one seed, suites at one version, the systems so far.
+"""The settings of a log directory: one pool, one seed, suites at one version, the systems so far.
 
 A run may add systems and suites, raise a limit or epochs, and resume. Any other difference makes
 another experiment, whose rows are not comparable: it is refused. Stored in `DIR/experiment.json`.
@@ -44,7 +44,7 @@ class Entry:
     solver: str  # registry name: `podium/moa_lite`; `baselines/moa_lite` before 0.2
     args: Mapping[str, Any]  # plain solver arguments, stored so that a resumed run is the same
     notes: tuple[str, ...] = ()
-    reference_allowed: bool = True  # False for a best single that was chosen in hindsight
+    reference_allowed: bool = True  # False for a best single worker that was chosen in hindsight
     uses_targets: bool = False
     order: int | None = None
     """Position in the order in which entries start, from 1 (`order_entries`)."""
@@ -68,7 +68,7 @@ def task_name(suite: str, system: str, purpose: str = "eval", part: str = "") ->
 
 
 def _of_each_suite(stored: object, info: ValidationInfo) -> object:
-    """Return suite -> epochs, also for an older file's one number; ValueError if one is missing."""
+    """Return suite -> epochs; older files have one number. ValueError if a suite is missing."""
     suites: Mapping[str, str] = info.data.get("suite_versions", {})
     if isinstance(stored, int):
         return dict.fromkeys(suites, stored)
@@ -126,7 +126,7 @@ class Experiment:
 
     @property
     def task_limit(self) -> int | None:
-        """Inspect's limit, one for all tasks; None if suites have limits and tasks their ids."""
+        """Inspect's question limit for all tasks; None if some suites have limits of their own."""
         return None if self.suite_limits else self.limit
 
     def limit_of(self, suite: str) -> int | None:
@@ -200,12 +200,12 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
 
 
 def is_new(folder: Path) -> bool:
-    """Return whether a directory has no run yet; a consent or reused answers may be there."""
+    """Return whether a directory has no run yet; it may have a user's consent or reused answers."""
     return not folder.is_dir() or {path.name for path in folder.iterdir()} <= {AGREED, EARLIER}
 
 
 def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Return a directory's experiment extended by `new`, unwritten; UserError if they conflict."""
+    """Return a directory's experiment extended by `new`; UserError on conflict. Writes nothing."""
     if log_dir != NEW:
         refuse_unwritable(log_dir, "--log-dir")
     stored = read_experiment(log_dir)
@@ -224,7 +224,7 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
 
 def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Add `new` to a directory's experiment, write and return it; checks as `check_experiment`."""
+    """Add `new` to a directory's experiment, checked by `check_experiment`; write and return it."""
     stored = read_experiment(log_dir)
     experiment = order_entries(check_experiment(log_dir, new), stored.entries if stored else ())
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -246,7 +246,7 @@ def order_entries(experiment: Experiment, stored: Iterable[Entry]) -> Experiment
 def note_graders(
     log_dir: Path, versions: Mapping[str, str], box: str | None, images: Mapping[str, str]
 ) -> None:
-    """Record the graders after whole logs were regraded, so that the run can be resumed."""
+    """Record the new graders of regraded logs in experiment.json, so that the run can resume."""
     for path in sorted(log_dir.rglob(FILE)):
         experiment = read_experiment(path.parent)
         assert experiment is not None, "rglob has just found it"
@@ -314,7 +314,7 @@ AGREED = "agreed.jsonl"
 def is_unanswered(log_dir: Path) -> bool:
     """Return whether all calls of a run failed; False if a call has no recorded outcome yet."""
     if any(log_dir.glob("*/experiment.json")):
-        return False  # shards, and runs on train questions, record their own pools
+        return False  # shards, and runs on train questions, have experiments of their own
     journals = [*log_dir.glob(f"**/{FOLDER}/*/*.jsonl")]
     outcomes = [record.outcome for path in journals for record in calls_of(path)]
     if any(outcome is None or outcome.get("output_sha256") for outcome in outcomes):
@@ -323,7 +323,7 @@ def is_unanswered(log_dir: Path) -> bool:
 
 
 def set_aside(log_dir: Path, pool_key: str) -> Path:
-    """Rename the directory of a run without replies, so that its records stay unchanged."""
+    """Rename the directory of a run without replies, to keep its records; return the new path."""
     names = (log_dir.with_name(f"{log_dir.name}.unanswered-{number}") for number in count(1))
     aside = log_dir.rename(next(path for path in names if not path.exists()))
     agreed = aside / AGREED
@@ -338,7 +338,7 @@ def set_aside(log_dir: Path, pool_key: str) -> Path:
 def pool_changes(
     log_dir: Path, workers: Mapping[str, Mapping[str, Any]], book: Book
 ) -> Iterator[str]:
-    """Yield each field of a worker that differs from a run's newest log."""
+    """Yield a sentence for each worker setting or price that differs from a run's newest log."""
     facts = _newest_facts(log_dir)
     if facts is None:
         return

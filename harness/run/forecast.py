@@ -1,7 +1,7 @@
 """Counts a system's calls without making them, and estimates their cost.
 
-Expected values are means of past calls of the same models. The maximum is the amount that a limit
-reserves (`upper_bound`), without HTTP retries. An unknown value is None, never the maximum.
+Expected values are means of past calls of the same models. The maximum is the amount that a dollar
+limit reserves (`upper_bound`), without HTTP retries. An unknown value is None, not the maximum.
 """
 
 import re
@@ -99,7 +99,7 @@ def counted_all(
     workers: Sequence[str],
     spec: PoolSpec | None = None,
 ) -> list[tuple[CountedCall, ...]]:
-    """Return the calls for each (sealed question, epoch); `Unplannable` if a model plans them."""
+    """Return the calls for each (question, epoch) pair; `Unplannable` if a model plans them."""
     variants = [slot.name for slot in spec.variants] if spec else []
     models = dict.fromkeys((*workers, *variants), cast(Model, None))
     if spec and spec.conductor:
@@ -121,11 +121,11 @@ def counted_all(
 def worst_case(
     worker: str, initial: CountedCall, question: Question, planning: int, steps: int
 ) -> tuple[CountedCall, ...]:
-    """Return the maximum calls of a model's plan with one worker, conductor calls included.
+    """Return the maximum calls if a model writes the plan and `worker` does all steps.
 
     Each step reads all earlier replies; its subtask is part of the conductor's reply. The second
     conductor call is a retry: the first request, its reply, and an error as long as that request.
-    Others, up to `planning` in all, belong to later rounds and read the first plan and last reply.
+    Further calls, up to `planning` in all, are of later rounds and read the plan and last reply.
     """
     calls = [initial]
     if planning > 1:
@@ -228,7 +228,7 @@ class PastRuns:
 
 
 def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
-    """Return the past runs of a pool's workers, at a book's prices; UserError for damaged files."""
+    """Return the past calls of a pool's workers, priced by `book`; UserError for damaged files."""
     past = PastRuns()
     slots = {slot.name: slot for slot in spec.slots}
     runs = (files for path in dirs if has_system_runs(path) for files in system_runs_below(path))
@@ -271,11 +271,11 @@ class Estimator:
     suite: str
     unknown: dict[str, None] = field(default_factory=dict[str, None])  # reasons, in order
     bounded: set[str] = field(default_factory=set[str])
-    """Workers without a known past call, so that their expected cost is unknown."""
+    """Workers without a past call; the expected cost of their calls is unknown."""
     reasoning: int | None = None  # reasoning tokens in an expected reply
 
     def at_most(self, calls: Sequence[CountedCall]) -> CallTotals:
-        """Return the maximum of one question's calls."""
+        """Return the maximum totals (tokens and dollars) of one question's calls."""
         outputs = [self._limit(call) for call in calls]
         total = NO_CALLS
         for call, output in zip(calls, outputs, strict=True):

@@ -1,4 +1,4 @@
-"""What systems learn from: train questions, single workers' answers to them, training rounds."""
+"""Data for systems that learn: train questions, single workers' answers, training rounds."""
 
 import re
 from collections import Counter, defaultdict
@@ -44,14 +44,14 @@ class TrainingQuestions:
     """Suite -> its train questions that no eval split of the run contains, in the suite's order."""
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
-        """Return (suite, sealed question) pairs; suites alternate, so that a prefix covers all."""
+        """Return (suite, question without target) pairs, in turn from each suite."""
         columns = ([(name, question) for question in all_] for name, all_ in self.questions.items())
         turns = zip_longest(*columns)
         return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
 
 
 def training_suites(job: Job, suite: Suite[Any]) -> Suites:
-    """Return suites whose train splits serve `suite`; UserError if a `--train-on` one has none."""
+    """Return suites to learn from for `suite`; UserError if a `--train-on` suite cannot be used."""
     experiment, suites = job.experiment, job.catalogue.suites
     for name in experiment.train_on:
         if name not in suites:
@@ -106,7 +106,7 @@ def refuse_too_few(job: Job) -> None:
 
 
 def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
-    """Return train questions for a suite, except those that the run evaluates (same id or text)."""
+    """Return train questions for a suite, without those that the run evaluates (by id or text)."""
     taught = training_suites(job, suite)
     if not taught:
         return None
@@ -141,7 +141,7 @@ class SingleScores:
 
 
 def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
-    """Return suite -> scores of single workers on its train questions; asks unanswered ones."""
+    """Return suite -> single workers' scores on its train questions; missing answers are asked."""
     by_suite = {suite.name: questions_for(job, suite) for suite in suites}
     teachable = {name: lesson for name, lesson in by_suite.items() if lesson is not None}
     if not teachable:
@@ -171,7 +171,7 @@ def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
 def asked_alone(
     job: Job, taught: TrainingQuestions, earlier: Answers
 ) -> dict[str, tuple[Question, ...]]:
-    """Return suite -> questions for every worker: those with reused answers, if there are any."""
+    """Return suite -> questions for every worker, if possible those whose answers are reused."""
     each = questions_per_worker(job, len(taught.suites))
     by_suite: dict[str, tuple[Question, ...]] = {}
     for name, questions in taught.questions.items():
@@ -191,7 +191,7 @@ def left_to_ask(job: Job, suite: Suite[Any], ids: Sequence[str], earlier: Answer
 def _asked_in(
     matrix: Matrix, suites: Iterable[str], only: Mapping[str, Sequence[str]], names: Sequence[str]
 ) -> Matrix:
-    """Return the part of a matrix with the questions `only` of some suites, and these workers."""
+    """Return the part of a score matrix with these workers, and `only`'s questions of `suites`."""
     ids = {f"{suite}/{id}" for suite in suites for id in only[suite]}
     return matrix.where(lambda question: question.id in ids).with_workers(names)
 
@@ -207,7 +207,7 @@ def _ask(
     epochs: int = 1,
     limit: int | None = None,
 ) -> None:
-    """Ask train questions in a separate experiment; WorkerError if one stays unanswered."""
+    """Ask train questions in a separate experiment; WorkerError if any stays unanswered."""
     plan = replace(
         job.experiment,
         split=TRAIN,
@@ -319,7 +319,7 @@ def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
 
 
 def _cut(training: FitTask, budget: TrainingBudget, round_: Round, remaining: int) -> Round | None:
-    """Return a round with only as many questions as the remaining calls allow; None if none."""
+    """Return a round with only as many questions as the remaining calls allow; None for zero."""
     questions = budget.questions[round_.first : round_.first + round_.questions]
     sums = accumulate(_calls_per_question(training, round_, questions))
     fits = sum(spent <= remaining for spent in sums)
@@ -327,7 +327,7 @@ def _cut(training: FitTask, budget: TrainingBudget, round_: Round, remaining: in
 
 
 def _calls_per_question(task: FitTask, round_: Round, questions: Sequence[Question]) -> list[int]:
-    """Return the worker calls of each question of a round: as planned, else the maximum."""
+    """Return each question's worker calls in a round: as planned; the maximum if unknown."""
     if round_.most_calls is not None:
         return [round_.most_calls * round_.epochs] * len(questions)
     from podium.harness.run.forecast import counted_all  # only training rounds need this
@@ -346,7 +346,7 @@ def _calls_per_question(task: FitTask, round_: Round, questions: Sequence[Questi
 
 
 def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]:
-    """Ask the questions of a training round unless it is stored, and return the results."""
+    """Ask the questions of a training round that are not yet answered; return all its results."""
     job, folder = training.job, training.folder / str(number)
     only: dict[str, list[str]] = {}
     questions = training.lessons.in_turn()[round_.first : round_.first + round_.questions]

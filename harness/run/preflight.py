@@ -1,4 +1,4 @@
-"""Checks before a run spends anything: keys, prices, packages, systems that do not fit the pool."""
+"""Checks before a run spends money: keys, prices, packages, systems that do not fit the pool."""
 
 import os
 import re
@@ -84,7 +84,7 @@ IN_PROCESS = {"hf": "transformers"}
 
 
 def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
-    """Return why a pool's models, with a conductor or grader if used, cannot be asked or priced."""
+    """Return why models cannot be called or priced; `conductor`, `grader`: check them, too."""
     roles = {CONDUCTOR: conductor, GRADER: grader}
     reasons: list[str] = []
     for slot in (slot for slot in spec.slots if roles.get(slot.name, True)):
@@ -93,7 +93,7 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
 
 
 def slot_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> list[str]:
-    """Return every reason why a model of a pool cannot be asked or priced."""
+    """Return every reason why a model of a pool cannot be called, or has no price."""
     return [
         *_model_problems(slot, spec.setup),
         *(_price_problems(slot, spec, book) if spec.label == "live" else ()),
@@ -130,7 +130,7 @@ def unpriced(spec: PoolSpec, book: Book) -> list[str]:
 
 
 def overridden_prices(spec: PoolSpec) -> Iterator[str]:
-    """Yield each price in a pool file that replaces a different one of its price book."""
+    """Yield a sentence for each pool-file price that differs from the price in the pool's book."""
     if not spec.prices:
         return
     book = read_book(spec.prices)
@@ -170,7 +170,7 @@ def _is_pinned(args: Mapping[str, Any]) -> bool:
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
-    """Return model -> why it makes only one call at a time under a dollar limit."""
+    """Return model -> why a dollar limit allows it only one call at a time."""
     return {slot.name: reason for slot in spec.slots if (reason := _without_bound(slot, book))}
 
 
@@ -230,7 +230,7 @@ def package_problems() -> list[str]:
 
 
 def shadowing_notes() -> Iterator[str]:
-    """Yield each other package named podium in the working directory or on PYTHONPATH."""
+    """Yield a warning for each other package `podium` in the working directory or PYTHONPATH."""
     paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     for place in dict.fromkeys((str(Path.cwd()), *paths)):
         spec = PathFinder.find_spec("podium", [place])
@@ -277,7 +277,7 @@ CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 
 
 def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
-    """Return why a system that needs public tests cannot run on a suite without; None if it can."""
+    """Return why a system cannot run on these suites for lack of public tests; None if it can."""
     mute = next((suite.name for suite in suites if not isinstance(suite, PubliclyTested)), None)
     if mute is None or "public tests" not in catalogue.card(name).needs:
         return None
@@ -288,7 +288,7 @@ def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
 
 
 def ours(catalogue: Catalogue) -> dict[str, SystemCard]:
-    """Return the systems that come with podium; others run only if named."""
+    """Return the systems that come with podium; other systems run only if the user names them."""
     systems = catalogue.systems
     return {name: systems[name] for name in systems if name in catalogue.ours}
 
@@ -337,7 +337,7 @@ def asked_slots(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> s
 
 
 def remarks_on(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> Iterator[str]:
-    """Yield remarks on the use of some systems with a pool, a sentence each."""
+    """Yield the remarks of systems' cards on their use with a pool, a sentence each."""
     for name in names:
         remarks = catalogue.card(name).methods.remarks(split_k(name)[1], spec)
         yield from (f"{name} {remark}" for remark in remarks)
@@ -447,7 +447,7 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
 
 
 def match_target(match: str | None, systems: Sequence[str]) -> str | None:
-    """Return the system of a run whose cost the compute-matched controls match."""
+    """Return the system of a run whose cost the compute-matched controls match, or None."""
     if match:
         return match if match in systems else None
     keyed = {manifest_key(name): name for name in reversed(systems)}  # first of equal cards

@@ -141,12 +141,12 @@ def run(
     controls: Controls,
     open_lease: LeaseOpener | None = None,
 ) -> RunOutcome:
-    """Run a request until it ends or can be resumed. A UserError comes before any call or file."""
+    """Run a request until it ends or can be resumed; UserError before any call or file."""
     return run_job(RequestReader(request, catalogue, controls), open_lease)
 
 
 def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> RunOutcome:
-    """Run a reader's request, whether or not it has been read; as `run`."""
+    """Run a reader's request as `run` does; the reader reads it first, unless it already has."""
     request = reader.request
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
@@ -172,7 +172,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
 
 @contextmanager
 def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator[PaidReplies]:
-    """Delete the stored replies of samples that are in logs, before and after the block."""
+    """Yield the reply store; delete replies that logs have, before and after the block."""
     replies = PaidReplies(group_dir or log_dir)
 
     def tidy_up() -> None:
@@ -189,7 +189,7 @@ def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator
 
 
 def _evaluate(job: Job) -> RunOutcome:
-    """Choose workers, train, regrade, ask; then run entries that need other entries' results."""
+    """Choose workers, train, regrade, run entries, then those that need other entries' results."""
     log_dir = job.request.log_dir
     take_over(job)
     job = entries.with_entries(job)
@@ -205,7 +205,7 @@ def _evaluate(job: Job) -> RunOutcome:
 
 
 def _begin_anew(job: Job) -> None:
-    """Set a run without replies aside if its pool has changed, and print a note."""
+    """If the pool of a run without replies has changed, rename its directory and print a note."""
     stored, log_dir = job.stored, job.request.log_dir
     if stored and differs(stored, job.experiment, POOL):  # refused if something was answered
         with lock_experiment(log_dir):
@@ -230,7 +230,7 @@ def make_plans(job: Job) -> None:
 
 
 def _note_openings(job: Job) -> None:
-    """Record the eval questions that will be asked; a run with no unanswered pairs records none."""
+    """Record that eval questions will be read, for each suite with unanswered questions."""
     experiment = job.experiment
     if experiment.split != "eval" or job.request.settled:  # the whole run records these
         return
@@ -279,7 +279,7 @@ def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -
     with ExitStack() as stack:
         try:
             reasons.extend(reader.all_reasons(stack))
-        except UserError as error:  # the checks after it cannot be made
+        except UserError as error:  # the later checks depend on this check
             reasons.append(str(error))
     problems = tuple(dict.fromkeys(reasons))
     if not hasattr(reader, "job"):

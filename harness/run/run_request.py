@@ -79,7 +79,7 @@ def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
 
 
 def refuse_heard(request: RunRequest, catalogue: Catalogue) -> None:
-    """Raise UserError if an Inspect hook receives logs and a requested suite is unpublishable."""
+    """Raise UserError if a requested suite is unpublishable and an Inspect hook receives logs."""
     suites = catalogue.suites
     refuse_listeners(suites[name] for name in request.suites if name in suites)
 
@@ -89,14 +89,14 @@ class RequestReader:
     """Reads a request, once, and yields every reason to refuse it; writes nothing.
 
     `podium run` stops at the first reason. `doctor` drops refused suites and systems, and lists all
-    reasons. Notes, estimate and run use the same job.
+    reasons. The run's notes, its estimate and the run itself use the same job.
     """
 
     request: RunRequest
     catalogue: Catalogue
     controls: Controls
     job: Job = field(init=False)
-    """The job; complete once all reasons have been iterated."""
+    """The job; it is complete once all reasons have been yielded."""
     _is_read: bool = False
 
     def read(self) -> Job:
@@ -262,7 +262,7 @@ class RequestReader:
             yield f"--headline: {name} is not in this run: add --system {name}, or name another."
 
     def _suites(self) -> list[Suite[Any]]:
-        """Return the requested suites and the stored ones, whose ungraded answers are graded."""
+        """Return the requested suites, then stored suites: ungraded answers are graded again."""
         job, available = self.job, self.job.catalogue.suites
         earlier = {*job.stored.suite_versions} if job.stored else set[str]()
         names = earlier - {suite.name for suite in job.suites}
@@ -299,7 +299,7 @@ def _changed_pool(job: Job) -> Iterator[str]:
 
 
 def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
-    """Return systems, groups expanded, and reasons for those left out; UserError if none fits."""
+    """Return systems with groups expanded, and why others were left out; UserError if none fits."""
     names, cards = job.request.systems, preflight.ours(job.catalogue)
     judged = any(judged_among(suite, job.questions(suite)) for suite in job.suites)
     late = {name for name, card in cards.items() if "match" in card.needs}

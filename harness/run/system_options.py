@@ -1,4 +1,4 @@
-"""Options of systems, `podium run -S NAME=VALUE`: to which systems they apply, and checks."""
+"""Options of systems (`podium run -S NAME=VALUE`): finds the systems that have them, and checks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import Parameter, formatannotation
@@ -12,7 +12,7 @@ from podium.harness.run.catalogue import SET_BY_RUN, Catalogue, split_k
 from podium.harness.system import SystemCard
 
 OptionsBySystem = Mapping[str, Mapping[str, Any]]
-"""As in `RunRequest.system_options`: by system name, or `""` for all systems with the option."""
+"""System name -> option -> value; the name `""` stands for all systems with the option."""
 
 
 def chosen_options(system: str, options: OptionsBySystem, catalogue: Catalogue) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
 def why_options_refused(
     requested: OptionsBySystem, systems: Sequence[str], catalogue: Catalogue
 ) -> Iterator[str]:
-    """Yield errors in a run's options: unknown names, wrong types, or set by something else."""
+    """Yield errors in a run's options: unknown names, wrong types, values set in another way."""
     for target, options in requested.items():
         affected = [system for system in systems if target in ("", *_names(system))]
         for name in options:

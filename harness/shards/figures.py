@@ -1,7 +1,7 @@
-"""Results of shards' logs: a file beside each shard's manifest; results are joined per system.
+"""Stores the results of each shard's logs in a file beside its manifest; joins them per system.
 
-The file is valid for the manifest's bytes, thus for its root, and for the sizes of the logs that it
-covers; if one differs, or with `--deep`, the logs are read. Nothing is rounded.
+Such a file is valid only for one manifest file, and while the files that the manifest lists have
+the same sizes. Otherwise, or with `--deep`, the logs are read instead. Nothing is rounded.
 """
 
 import json
@@ -41,12 +41,12 @@ REPEATED = (
     *("reason", "kind", "topic", "stopped", "fallback", "plan_fault", "question", "vote"),
     "plan_shape",
 )
-"""Columns of texts that repeat within and across shards: each text is interned."""
+"""Columns whose texts repeat within and across shards: equal texts are stored once in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardSums:
-    """A shard's run of one system, without its answers."""
+    """A shard's run of one system, without its answers: sums of calls, and paid dollars."""
 
     facts: RunFacts
     logs: tuple[str, ...]
@@ -102,7 +102,7 @@ def _columns(rows: Sequence[tuple[int, QuestionResult]]) -> dict[str, list[Any]]
 
 
 def read_figures_of(folder: Path, logs: Iterable[Path]) -> tuple[SystemRun, ...] | None:
-    """Return the system runs of a shard; None if its file is missing or not of these logs."""
+    """Return a shard's system runs from its results file; None if that is missing or not valid."""
     path = folder / FIGURES
     try:
         file: Any = import_module("pyarrow.parquet").ParquetFile(path)
@@ -150,7 +150,7 @@ def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]
 
 
 def joined(runs: Sequence[SystemRun], plan: ShardPlan | None = None) -> SystemRun:
-    """Join one system's runs in shards into one; `plan` has the number of pairs that it asks."""
+    """Join one system's runs in several shards into one run; `plan` gives its number of queries."""
     base = runs[0]
     spend: dict[CallKind, CallSum] = {}
     for kind, amount in (pair for run in runs for pair in run.spend.items()):
@@ -174,7 +174,7 @@ def _age(path: Path) -> tuple[str, Path]:
 
 
 def _paid(bills: Sequence[Mapping[Scope, Paid] | None]) -> dict[Scope, Paid] | None:
-    """Add up the dollars by scope; None if a shard's are unknown, so that the logs are read."""
+    """Add up the paid dollars by scope; None if those of a shard are unknown."""
     totals: dict[Scope, Paid] = {}
     for bill in bills:
         if bill is None:
@@ -188,5 +188,5 @@ def _paid(bills: Sequence[Mapping[Scope, Paid] | None]) -> dict[Scope, Paid] | N
 
 
 def whole_plan(parent: Path, dirs: Iterable[Path]) -> ShardPlan | None:
-    """Return the plan of a run if directories include all of it; None for single shards."""
+    """Return the plan of the run in `parent` if `dirs` contain all of the run; None if not."""
     return read_plan(parent) if any(parent.is_relative_to(folder) for folder in dirs) else None

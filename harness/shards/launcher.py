@@ -15,14 +15,14 @@ LOST = 75
 
 
 class Launcher(Protocol):
-    """Starts processes of shards; each continues where its directory's last one ended."""
+    """Starts processes of shards; each continues the work of the shard's previous process."""
 
     def launch(self, folder: Path) -> None:
         """Start a shard's process as soon as the maximum number of processes allows."""
         ...
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return shard -> exit status for those ended since the last call; None: it was lost."""
+        """Return shard -> exit status for shards that ended since the last call; None: lost."""
         ...
 
     def close(self) -> None:
@@ -31,7 +31,7 @@ class Launcher(Protocol):
 
 
 class LocalLauncher:
-    """Runs shards as processes of this machine, each in its own session; they end with this one."""
+    """Runs shards as local processes, each in its own session; they end when this process ends."""
 
     def __init__(self, limit: int) -> None:
         """Take the maximum number of parallel processes."""
@@ -45,7 +45,7 @@ class LocalLauncher:
         self._fill()
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return shard -> exit status for those that ended since the last call."""
+        """Return shard -> exit status for shards that ended since the last call; None: killed."""
         statuses = {folder: process.poll() for folder, process in self._running.items()}
         over = {folder: status for folder, status in statuses.items() if status is not None}
         for folder in over:
@@ -78,7 +78,7 @@ class LocalLauncher:
 
 
 def end_with_input() -> None:
-    """Interrupt this process, as Ctrl-C does, when its launcher ends, which closes its stdin."""
+    """Interrupt this process, like Ctrl-C, when its launcher ends, as this closes its stdin."""
     signal(SIGINT, default_int_handler)  # a shell's background jobs ignore SIGINT
     pthread_sigmask(SIG_UNBLOCK, {SIGINT})  # children of a Ray actor start with it blocked
 

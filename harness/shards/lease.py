@@ -21,19 +21,19 @@ from podium.harness.parallel import MINUTE_S, RateLimiter
 LIMIT = "limit"
 FILE, ADDRESS = "leases.jsonl", "lease-server.json"
 TTL_S = 15.0
-"""How long a lease lasts without renewal, in seconds: then a shard stops calling, and its next
-process on another machine may begin."""
+"""How long a lease lasts without renewal, in seconds. After that, a shard makes no more calls, and
+its next process may start on another machine."""
 TURNS_S = 2.0
-"""Seconds ahead for which calls get start times; a new server waits that long after a crash."""
+"""Maximum seconds by which start times are assigned ahead; a new server waits that long."""
 ZERO, MICRO = Decimal(0), Decimal("0.000001")
 
 
 class Fenced(Exception):
-    """A shard has a newer process, so this one may make no more calls."""
+    """Raised if the shard has a newer process: the requesting process may make no more calls."""
 
 
 class Held(Exception):
-    """A process of the shard on another machine may still run: its lease must expire first."""
+    """Raised if a shard's process may still run on another machine: its lease must expire first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class RunLimits:
 
 @dataclass(slots=True)
 class ShardLease:
-    """A shard's grant of dollars, for all of its processes together."""
+    """A shard's lease, with its grant in dollars, which covers all of the shard's processes."""
 
     generation: int = 0
     granted: Decimal = ZERO
@@ -76,11 +76,11 @@ class LeaseBook:
 
     @property
     def short(self) -> bool:
-        """Whether a shard waits for dollars that others may return."""
+        """Whether a running shard waits for dollars that other shards may return."""
         return any(lease.hungry for lease in self._live())
 
     def open(self, shard: str, spent: Decimal, machine: str = "") -> ShardLease:
-        """Open a lease for a shard's new process; the grant becomes the shard's spending so far."""
+        """Open a lease for a shard's new process; its grant starts at what the shard has spent."""
         old = self.shards.get(shard, ShardLease())
         if not old.closed and old.machine != machine and self.clock() - old.seen < TTL_S:
             raise Held(shard)
@@ -89,7 +89,7 @@ class LeaseBook:
         return lease
 
     def extend(self, shard: str, generation: int, total: Decimal | None, idle: bool) -> str:
-        """Grant a shard dollars up to `total` (None: all); return `granted`, `wait` or `none`."""
+        """Raise a grant to `total` dollars (None: all); return `granted`, `wait` or `none`."""
         lease, limit = self._of(shard, generation), self.limits.usd
         if limit is None:
             return "granted"
@@ -107,7 +107,7 @@ class LeaseBook:
         return "granted"
 
     def reserve(self, shard: str, generation: int, provider: str, calls: int) -> list[float]:
-        """Return delays in seconds after which calls may begin; none for calls beyond `TURNS_S`."""
+        """Return delays in seconds after which calls may begin, only those up to `TURNS_S`."""
         self._of(shard, generation)
         return self.turns.reserve(provider, calls, TURNS_S)
 
@@ -146,7 +146,7 @@ class LeaseBook:
 
 
 def open_book(log_dir: Path, limits: RunLimits) -> LeaseBook:
-    """Return the leases of a run from its journal; UserError if the journal was changed."""
+    """Return a run's leases, read from their journal; UserError if the journal was changed."""
     path = log_dir / FILE
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     fcntl.flock(handle, fcntl.LOCK_EX)  # waits for an earlier server, whose launcher was killed
@@ -185,7 +185,7 @@ def is_limited(log_dir: Path) -> bool:
 
 
 def assigned(log_dir: Path) -> Decimal:
-    """Return the grants of a run's shards, or their spending if they have ended."""
+    """Return the sum of shards' grants, in dollars; for ended shards, their spending."""
     lines = (line for line in _lines(log_dir) if line["kind"] in KINDS)
     granted = {line["shard"]: Decimal(line["granted"]) for line in lines}
     return sum(granted.values(), ZERO)

@@ -35,7 +35,7 @@ KERNEL = Path("/proc/sys/kernel/random/boot_id")
 
 
 class LeaseLost(Exception):
-    """A newer process has the shard, or no lease server answers any more."""
+    """Raised if a newer process has the shard, or if no lease server answers any more."""
 
 
 def _client() -> httpx.Client:
@@ -51,7 +51,7 @@ class HeldLease:
     folder: Path
     granted: Decimal | None = None
     short: bool = False
-    """Whether other shards wait for dollars that this one may return."""
+    """Whether other shards wait for dollars that this shard may return."""
     lost: bool = False
     generation: int = 0
     patience_s: float = PATIENCE_S
@@ -66,7 +66,7 @@ class HeldLease:
     _asking: set[str] = field(default_factory=set[str])
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Request dollars up to `most` (None: all); return whether to check the budget again."""
+        """Request dollars up to `most` (None: all); return whether to check the limit again."""
         if self.granted is None:
             return False
         if most is not None and most <= self.granted:
@@ -98,7 +98,7 @@ class HeldLease:
     def _next_turn(self, provider: str) -> float | None:
         turns = self._turns[provider]
         while turns and turns[0] < time.monotonic() - TURNS_S:
-            turns.popleft()  # its call was cancelled; used now, it would exceed the rate
+            turns.popleft()  # its call was cancelled; a late use would exceed the rate limit
         return turns.popleft() if turns else None
 
     async def _ask_for_turns(self, provider: str) -> None:
@@ -140,7 +140,7 @@ class HeldLease:
             self._ask("open", spent=spent, machine=this_machine())
 
     def close(self, spent: Decimal, *, at_once: bool = False) -> None:
-        """End the lease and release unspent dollars; `at_once`: do not wait for a lost server."""
+        """End the lease and return unspent dollars; `at_once`: do not wait for a lost server."""
         self._over.set()
         if at_once:
             self.patience_s = PAUSE_S
@@ -169,7 +169,7 @@ class HeldLease:
     def _extend(self, total: Decimal | None, idle: bool) -> str:
         with self._lock:
             if total is not None and self.granted is not None and total <= self.granted:
-                return "granted"  # another call has asked meanwhile
+                return "granted"  # another call has requested it meanwhile
             return self._ask("extend", most=total, idle=idle)["how"]
 
     def _ask(self, path: str, **args: Any) -> dict[str, Any]:
@@ -221,14 +221,14 @@ def this_machine() -> str:
 
 
 def is_leased(folder: Path) -> bool:
-    """Return whether a shard's calls need a lease: its run has a limit, or is under way."""
+    """Return whether a shard's calls need a lease: its run has limits, or a lease server."""
     parent = parent_of(folder)
     return bool(parent and ((parent / ADDRESS).exists() or is_limited(parent)))
 
 
 @contextmanager
 def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
-    """Hold a shard's lease during the block; UserError if no lease server answers."""
+    """Open a shard's lease and renew it during the block; UserError if no lease server answers."""
     lease, parent = HeldLease(folder), parent_of(folder)
     try:
         if parent is None or not (parent / ADDRESS).exists():
@@ -253,7 +253,7 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
 
 
 def settle(log_dir: Path, book: Book, limits: RunLimits) -> None:
-    """End the leases of shards whose processes are gone, with the spending in their journals."""
+    """End leases of shards whose processes have ended, with the spending that journals show."""
     (log_dir / ADDRESS).unlink(missing_ok=True)  # this ends a server whose launcher was killed
     leases = open_book(log_dir, limits)
     running = {name: lease for name, lease in leases.shards.items() if not lease.closed}

@@ -41,7 +41,7 @@ _LIMITS = TypeAdapter(RunLimits)
 
 
 class LeaseRequest(BaseModel):
-    """A shard's request: its identity, and the dollars that it has spent, needs or returns."""
+    """A shard's request to the lease server: the shard, and its spent, needed or kept dollars."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     shard: str = Field(pattern=r"^\d{1,9}$")
@@ -107,7 +107,7 @@ def _said(book: LeaseBook, lease: ShardLease) -> dict[str, Any]:
 
 def main(log_dir: Path, host: str, command: str, limits: RunLimits) -> None:
     """Serve leases to this machine, or to all hosts, until a signal or a new command ends it."""
-    # This thread starts first: the lock of the journal may be held for long after a launcher died.
+    # This thread starts first, because `open_book` may wait long for an earlier server's lock.
     Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limits)
     with bound_socket(host, 0) as sock:
@@ -145,7 +145,7 @@ def _end_with_command(log_dir: Path, command: str) -> None:
 
 
 def _own_name() -> str:
-    """Return the name by which other machines reach this one, or loopback if there is none."""
+    """Return the name by which other machines reach this machine; loopback if it has none."""
     name = socket.getfqdn()
     try:
         socket.getaddrinfo(name, None)
@@ -155,10 +155,10 @@ def _own_name() -> str:
 
 
 class LeaseKeeper(Protocol):
-    """Keeps a lease server running somewhere."""
+    """Keeps a lease server running, on this or another machine."""
 
     def tend(self) -> None:
-        """Start the server unless it runs."""
+        """Start the server unless it is running."""
         ...
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class LeaseServer:
     process: subprocess.Popen[bytes] | None = None
 
     def tend(self) -> None:
-        """Start the process unless it runs."""
+        """Start the process unless it is running."""
         if self.process is None or self.process.poll() is not None:
             command = [sys.executable, *self.words]
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)

@@ -26,7 +26,7 @@ MOST_QUERIES = 2000
 
 @dataclass(frozen=True, slots=True)
 class ShardPart:
-    """Some questions of one entry: indices from `first` to before `last` in its suite's list."""
+    """Some questions of one entry: those at indices `first` to `last` - 1 in its suite's list."""
 
     entry: str  # name of the Inspect task
     suite: str
@@ -45,7 +45,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """All shards of a run, and the parts of the request that each of them needs."""
+    """All shards of a run, and the fields of its request that every shard needs."""
 
     request: Mapping[str, Any]
     """Fields of `RunRequest` that no experiment stores: the pool file's path, the sandbox, ..."""
@@ -103,7 +103,7 @@ def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 
 def cut_by_question(
     rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1
 ) -> list[Shard]:
-    """Return shards as `cut`, each with all entries of its questions: these share replies."""
+    """Return shards like `cut`, with all entries of a question in one shard: they share replies."""
     together: dict[str, list[PlannedRow]] = {}
     for row in rows:
         together.setdefault(f"{row.suite} {row.first} {row.last}", []).append(row)
@@ -195,7 +195,7 @@ def shard_dir(log_dir: Path, name: str) -> Path:
 
 
 def shard_dirs(log_dir: Path) -> list[Path]:
-    """Return the directories of a run's shards, in order; none for a run without shards."""
+    """Return the directories of a run's shards, in order; empty for a run without shards."""
     there = (log_dir / FILE).is_file()
     return (
         sorted(path.parent for path in log_dir.glob(f"{FOLDER}/*/experiment.json")) if there else []
@@ -225,7 +225,7 @@ def refuse_sharded(log_dir: Path) -> None:
 
 
 def parent_of(folder: Path) -> Path | None:
-    """Return the run directory that a directory is a shard of; None if it is no shard."""
+    """Return the directory of the run that a shard's directory belongs to; None if not a shard."""
     parent = folder.parent.parent
     return parent if folder.parent.name == FOLDER and (parent / FILE).is_file() else None
 

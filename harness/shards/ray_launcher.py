@@ -1,4 +1,4 @@
-"""Shards as tasks of a Ray cluster, of one core each, and an actor with their lease server."""
+"""Runs shards as tasks of a Ray cluster, one core each, and their lease server in a Ray actor."""
 
 import socket
 import threading
@@ -58,10 +58,10 @@ def ray_cluster(address: str | None) -> Generator[Any]:
 
 
 class RayLauncher:
-    """Tasks of a cluster whose nodes all see the run's directory; Ray's own retries are off."""
+    """Runs shards as Ray tasks on nodes that all see the run's directory; Ray's retries are off."""
 
     def __init__(self, ray: Any) -> None:
-        """Take Ray, connected to a cluster."""
+        """Take the `ray` module, connected to a cluster."""
         self._ray, self._address = ray, ray.get_runtime_context().gcs_address
         self._ask: Any = ray.remote(num_cpus=1, max_retries=0)(_remote())
         self._running: dict[Any, Path] = {}
@@ -73,7 +73,7 @@ class RayLauncher:
         self._running[self._ask.remote(command, f"{folder.absolute()}.log")] = folder
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return the shards that ended since the last call; status None: lost with its node."""
+        """Return shard -> exit status for shards ended since the last call; None: lost node."""
         self._look()
         tasks = [*self._running]
         over: list[Any] = []
@@ -85,7 +85,7 @@ class RayLauncher:
         return statuses
 
     def _look(self) -> None:
-        """Raise UserError if the head node is gone: after a minute Ray would end this process."""
+        """Raise UserError if the head node is lost: after a minute Ray would end this process."""
         now = time.monotonic()
         if now - self._looked < LOOK_S:
             return
@@ -122,7 +122,7 @@ class RayLeaseServer:
     """A detached actor that runs the lease server; if it is lost, it restarts on any node."""
 
     def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
-        """Take connected Ray, the run's directory, and the server's arguments after `python`."""
+        """Take the connected `ray` module, the run's directory, and the arguments of `python`."""
         self._ray, self._words = ray, [*words]
         self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
         self._actor: Any = None
@@ -130,7 +130,7 @@ class RayLeaseServer:
         self._begun: threading.Thread | None = None
 
     def tend(self) -> None:
-        """Make the actor run the server; if its node is lost, Ray restarts it elsewhere."""
+        """Make the actor run the server; if its node is lost, Ray restarts it on another node."""
         if self._begun and self._begun.is_alive():
             return
         if self._held is not None and not self._ray.wait([self._held], timeout=0)[0]:

@@ -77,12 +77,12 @@ MOST_LOSSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """The number of shards of a run, and what starts them."""
+    """The number of a run's shards, and the launcher that starts their processes."""
 
     shards: int
     launcher: LauncherName = "local"
     address: str | None = None
-    """With SLURM a partition, with Ray a cluster's address."""
+    """With SLURM a partition, with Ray the cluster's address; None: the default."""
     own: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """The user's own suites and systems, as FILE.py@NAME."""
 
@@ -180,12 +180,12 @@ def _absolute(name: str) -> str:
 
 
 def own_parts(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of a user's own parts among `names`."""
+    """Return the names that stand for a user's own suites or systems (FILE.py@NAME)."""
     return tuple(name for name in names if OWN in name)
 
 
 def _taught(job: Job) -> Job:
-    """Choose workers, train, make plans: calls of the run's own directory, not of a shard."""
+    """Choose workers, train systems, make the oracle's plans, all outside of shards."""
     request, assigned_usd = job.request, assigned(job.request.log_dir)
     if request.max_usd is not None and assigned_usd:
         job = replace(job, request=replace(request, max_usd=request.max_usd - assigned_usd))
@@ -202,7 +202,7 @@ def _processes(sharding: Sharding) -> int:
 
 
 def _place(sharding: Sharding, log_dir: Path, stack: ExitStack) -> "Place":
-    """Return functions that make the lease server's keeper and the launcher of shards."""
+    """Return functions that make the keeper of the lease server, and the launcher of shards."""
     if sharding.launcher == "ray":
         ray = stack.enter_context(ray_cluster(sharding.address))
         return partial(RayLeaseServer, ray, log_dir), partial(RayLauncher, ray)
@@ -292,7 +292,7 @@ Processes = tuple[Launcher, LeaseKeeper]
 
 
 def _left(job: Job) -> Decimal | None:
-    """Return the dollars for shards: --max-usd less the cost of training; None: no limit."""
+    """Return the dollars for shards: --max-usd minus the cost of training; None: no limit."""
     limit = job.request.max_usd
     return None if limit is None else max(limit - job.meter().gone, Decimal(0))
 
@@ -380,7 +380,7 @@ def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> 
     """Start shards, and lost ones again, until all have ended; return why some failed."""
     launcher, leases = processes
     running, failed = {*folders}, dict[Path, str]()
-    losses: dict[Path, tuple[int, int]] = {}  # answers so far, and losses in a row without more
+    losses: dict[Path, tuple[int, int]] = {}  # answers so far; losses since the last new answer
     for folder in folders:
         launcher.launch(folder)
     while running:
@@ -440,7 +440,7 @@ def shard_request(folder: Path) -> RunRequest:
 
 
 def shard_catalogue(folder: Path, catalogue: Catalogue) -> Catalogue:
-    """Return the catalogue with the user's own parts that the run was started with."""
+    """Return the catalogue with the user's own suites and systems that the run was started with."""
     parent = parent_of(folder)
     if plan := read_plan(parent) if parent else None:
         request = replace(shard_request(folder), suites=plan.own_suites, systems=plan.own_systems)
@@ -449,7 +449,7 @@ def shard_catalogue(folder: Path, catalogue: Catalogue) -> Catalogue:
 
 
 def run_shard(folder: Path, catalogue: Catalogue, controls: Controls) -> RunOutcome:
-    """Run the rest of a shard, and write its outcome; UserError as for a run."""
+    """Run the unanswered questions of a shard, and write its outcome; UserError as for a run."""
     request = shard_request(folder)
     _await_predecessor(folder)
     (folder / ENDED).unlink(missing_ok=True)
@@ -465,7 +465,7 @@ PATIENCE_S = 30.0
 
 
 def _await_predecessor(folder: Path) -> None:
-    """Wait while an earlier process of the shard, whose launcher was killed, ends."""
+    """Wait at most `PATIENCE_S` for an earlier process of the shard, whose launcher was killed."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         try:

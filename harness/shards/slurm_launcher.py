@@ -38,7 +38,7 @@ def slurm_answers() -> bool:
 
 
 class SlurmLauncher:
-    """Jobs of one core each that share the run's directory; a lost job is submitted again."""
+    """Runs shards as jobs of one core each, on nodes that share the run's directory."""
 
     def __init__(self, folder: Path, partition: str | None) -> None:
         """Use a partition, and a folder, shared by all nodes, for submitit's scripts and logs."""
@@ -55,7 +55,7 @@ class SlurmLauncher:
     def launch(self, folder: Path) -> None:
         """Submit a job that runs the shard of `folder`."""
         # The shard ends when its stdin, an idle pipe, is closed: with the job, however that ends.
-        # The submitted function is of the standard library, so that nodes import no other podium.
+        # The submitted function is in the standard library, so that nodes import no other podium.
         command = [sys.executable, "-m", "podium", "shard", str(folder.absolute()), "--attached"]
         self._gone[folder] = 0
         self._running[folder] = self._executor.submit(
@@ -63,7 +63,7 @@ class SlurmLauncher:
         )
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return the exit codes of shards that ended since the last call; None for a lost job."""
+        """Return shard -> exit code for shards that ended since the last call; None: lost job."""
         self._look()
         over = [
             path for path, job in self._running.items() if _has_result(job) or self._gone[path] > 1
