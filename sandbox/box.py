@@ -45,17 +45,17 @@ class Limits:
     """Resource limits of one run of a program."""
 
     cpu_s: float = 6.0
-    """CPU seconds of all its processes together, so that a busy machine does not change verdicts
-    (LiveCodeBench's 6 s are wall time)."""
+    """CPU seconds of all processes of the program together, so that a busy machine does not change
+    verdicts (LiveCodeBench's 6 s are wall time)."""
     wall_s: float = 18.0
     """Seconds of real time, for programs that sleep or wait: three times the CPU limit."""
     memory_bytes: int = 1 << 30
-    """Memory of all its processes together. Suites that need more have their own `LIMITS`; a test
-    checks that sandbox/compose.yaml has the same numbers."""
+    """Memory of all processes of the program together. Suites that need more have their own
+    `LIMITS`; a test checks that sandbox/compose.yaml has the same numbers."""
     output_bytes: int = 8 << 20
     """Maximum bytes of stdout, of the result and of each file; stderr has no limit."""
     processes: int = 64
-    """Maximum number of its processes and threads that exist at the same time."""
+    """Maximum number of the program's processes and threads that exist at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ProgramOutcome:
     """The runner's report, empty if the run ended before it. Written by a process that the program
     controls: parse it as data, and never use it as a verdict."""
     cpu_s: float
-    """CPU seconds of all its processes; may exceed the limit by the time between two checks."""
+    """CPU seconds of all processes; may exceed the limit by the time between two checks."""
     wall_s: float
 
 

@@ -214,7 +214,7 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return mounts of /usr, libraries and Python, but not its whole prefix: it may be a home."""
+    """Return mounts of /usr, libraries and Python, without its whole prefix (maybe a home)."""
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)

@@ -287,7 +287,7 @@ class CellPool:
     """Cells of several kinds: started before they are needed, reused if clean, else replaced."""
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], limit: int, reuse: bool) -> None:
-        """Hand out up to `limit` cells made by `start`; `reuse` allows several programs in one."""
+        """Hand out up to `limit` cells made by `start`; `reuse`: several programs per cell."""
         self._start, self._most, self._reuse = start, limit, reuse
         self._bound = limit if reuse else 2 * limit
         self._idle: list[tuple[CellKind, SandboxCell]] = []
@@ -561,7 +561,7 @@ class SubprocessBox(CellBox):
     """A box of plain child processes with limits but without isolation.
 
     Limited: CPU and real time of a program with all its children; address space; memory, processes
-    and threads, checked every tenth of a second (a fork bomb lives that long); sizes of what it
+    and threads, checked every 50 ms (a fork bomb lives that long); sizes of what it
     writes or returns; no core dumps; all its processes are killed, daemons too; a fresh working
     directory, an empty environment, no inherited file descriptors.
 

@@ -1,4 +1,4 @@
-"""The box made of Docker containers without network or writable disk, or any expected output.
+"""The box made of Docker containers: no network, no writable disk, no expected outputs.
 
 A container's first process is the supervisor (judge), as a root that can only switch users and
 signal processes; each run has its own user. The judge's stdin is attached to this host process: if

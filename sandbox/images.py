@@ -1,4 +1,4 @@
-"""Connect to the container engine; build, list and remove its images for `podium sandbox`."""
+"""Connect to the container engine; build, list and remove podium's images (`podium sandbox`)."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def labels() -> dict[str, str]:
 
 
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
-    """Return whether its owner has ended; if that is on another host, whether it is not running."""
+    """Return whether a container's owner has ended or, on another host, the container stopped."""
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
     if place != _place():
         return not running

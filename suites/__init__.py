@@ -57,7 +57,7 @@ ACCESS_LOG = "openings.jsonl"
 
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
-    """Mapping of names to suites; also of `NAME@START..END` or `NAME@unseen` if NAME supports it.
+    """Mapping from names to suites; accepts `NAME@START..END`, `NAME@unseen` if NAME supports it.
 
     Iteration yields only registered names, without `@`. A lookup raises KeyError if NAME is
     unknown, and UserError if NAME does not support the text after `@` (such as an invalid date).

@@ -201,7 +201,7 @@ class Check:
         exec(compile(tree, "check.py", "exec"), space)
 
     def answer(self, call: str) -> Any:
-        """Return or raise the known result of the next call; if unknown, request it and end."""
+        """Return or raise a call's known result; if unknown, request the call and end."""
         if self.used == len(self.known) or self.known[self.used][0] != call:
             del self.known[self.used :]
             self.say({"known": self.used, "calls": self.foreseen(call)})

@@ -39,7 +39,7 @@ LIMITS = Limits()
 FLOAT_TOLERANCE = 1e-9
 """Tolerance for floats that a method returns, by `real` rules, relative to the larger of two."""
 NEAR = 0.2
-"""Times within this fraction of the limit are near it: a rerun may end on the other side."""
+"""A time within this fraction of its limit is near it: a rerun may be on the other side."""
 COMPUTING = 0.05
 """Share of the CPU limit. A program that ran out of real time and used less CPU than this was
 waiting; if it used more, other processes may have had the CPU."""
@@ -431,7 +431,7 @@ def shown_tests(question: Question) -> ProgramTests | None:
 
 
 def starter_method(starter: str) -> str | None:
-    r"""Return the name of the method that starter code asks to write: the last of `Solution`.
+    r"""Return the name of the method that starter code asks to write: the last in `Solution`.
 
     Starter code ends where the body should begin, so it does not parse by itself.
 

@@ -105,7 +105,7 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
     split: str = "test"
     config: str | None = None
     hub_file: str | None = None
-    """File of the dataset `hub` that is read instead of a split; equal to `file` if named so."""
+    """File of the dataset `hub`, read instead of a split; equal to `file` if its name is equal."""
     at: str | None = None
     path: str = ""
     """Path of this file in the public GitHub repository `at`."""
@@ -159,7 +159,7 @@ def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
 
 
 def by_hand(source: DataSource, data: str | Path | None = None) -> str:
-    """Return the fix if a source cannot be downloaded: put its file at a path, by hand."""
+    """Return the fix for a failed download, for a message: the path at which to put the file."""
     path = data_folder(data) / source.file
     return f"put the file at {path} (PODIUM_DATA can name another folder)"
 

@@ -212,7 +212,7 @@ class _Job:
         return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
-        """Return the timeout in s: all runs, at most `seconds` and one run, plus GRACE_S."""
+        """Return the timeout in s: GRACE_S and all runs, these at most `seconds` plus one run."""
         runs_s = min(inputs * self.limits.wall_s, self.seconds + self.limits.wall_s)
         return math.ceil(runs_s + GRACE_S)
 

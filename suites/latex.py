@@ -148,7 +148,7 @@ _MONEY = re.compile(
 
 @lru_cache(maxsize=4096)
 def normalise_answer(text: str) -> str:
-    r"""Return an answer in the one spelling that all its LaTeX, Unicode and plain forms share.
+    r"""Return an answer in the spelling that all its LaTeX, Unicode and plain forms share.
 
     >>> normalise_answer(r"\left( 3, \dfrac\pi2 \right)"), normalise_answer("3π cm²")
     ('(3;\\frac{\\pi}{2})', '3\\pi«cm»^2')

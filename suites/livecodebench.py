@@ -71,7 +71,7 @@ WITHOUT_STARTER = (
     "the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT."
 )
 NO_STARTER = "# YOUR CODE HERE"
-"""USER, WITH_STARTER, WITHOUT_STARTER, NO_STARTER: the official user message, as SYSTEM."""
+"""USER and the three texts after it form the official user message, from the file of SYSTEM."""
 
 ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
 COUNTS = (400, 111, 101, 101, 167, 175)
@@ -199,7 +199,7 @@ RELEASES = (
 
 
 def release_of(tag: str) -> Release:
-    """Return the release that has a hub tag; raises UserError with all tags if none has."""
+    """Return the release with this hub tag; raises UserError, which lists the tags, if unknown."""
     canonical = f"release_v{LAST}" if tag == "release_latest" else tag
     for release in RELEASES:
         if release.tag == canonical:

@@ -70,7 +70,7 @@ class IndexedProblem(BaseModel, frozen=True):
 
 
 class RowIndex(BaseModel, frozen=True):
-    """The index of a file: path, size, time and digest of the file, and its problems."""
+    """The index of a file: its path, size, modification time, sha256, and problems."""
 
     format: int
     path: str

@@ -195,7 +195,7 @@ def is_list(answer: str) -> bool:
 
 
 def _pair(gold: str, answer: str) -> Pair:
-    """Return the input of math-verify; letters that it reads as units are renamed: t of `49t+1`."""
+    """Return math-verify's input; letters that it reads as units are renamed, as t of `49t+1`."""
     free = (char for char in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if char not in gold + answer)
     names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
     renamed = [

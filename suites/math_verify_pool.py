@@ -104,7 +104,7 @@ class MathVerifyProcess:
         self._process.wait()
 
     def forget(self) -> None:
-        """Close this side's pipes without ending the process; after a fork, the parent uses it."""
+        """Close this end of the pipes, not the process: after a fork, the parent still uses it."""
         for pipe in (self._asks, self._says, self._errors):
             pipe.close()
 

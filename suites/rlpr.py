@@ -82,7 +82,7 @@ RLPR_LETTERS = "ABCDEFGHIJKLMNOP"
 WORDS = 3
 """Maximum words of a reference that is compared as words; a longer one is prose."""
 MOST_WORDS = 12
-"""Maximum words of an answer that is read as yes or no because it begins with it."""
+"""Maximum words of an answer that counts as yes or no because of its first word."""
 _SEVERAL = re.compile(expanded(r"[,;]\s|\n|\b(?i:or|and|not|{MAY}|{MAYBE}|{UNSURE})\b"))
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"

@@ -144,7 +144,7 @@ KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgct
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
 """Arguments with which these calls fill an array (SHM_INFO ...), and the index of the count."""
 SOCKETS = "/proc/net/unix"
-"""Lists sockets, even those that outlive their processes: sent to one, but never received."""
+"""Lists sockets, including those that outlive their processes: sent, but never received."""
 TRAFFIC = "/proc/net/dev"
 """Counts bytes over the loopback interface: connections leave traces that cannot be removed."""
 SWEEPER = FIRST_USER - 1
@@ -196,7 +196,7 @@ class Plain:
         return not self.folders and snapshot(self.places) == self.baseline
 
     def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
-        """Kill every process of a run, all except `own`, then remove the files it wrote."""
+        """Kill every process of a run (all but the pids `own`), then remove the files it wrote."""
         deadline = time.monotonic() + SWEEP_S
         while time.monotonic() < deadline:
             before = newest()

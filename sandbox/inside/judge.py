@@ -186,7 +186,7 @@ class Run:
         self.wall_s = time.monotonic() - self.started
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
-        """Wait for data on a socket of `sources` and return these sockets; kill at a limit."""
+        """Wait until sockets of `sources` have data, return them; kill the process at a limit."""
         while True:
             ready = self.await_source(sources)
             self.wall_s = time.monotonic() - self.started
@@ -233,7 +233,7 @@ class Run:
         raise Ended
 
     def count(self, found_s: float) -> None:
-        """Raise `cpu_s` to the time of processes and ended orphans, or to that of the cgroup."""
+        """Update `cpu_s`: the larger of `found_s` plus ended orphans, and of the cgroup's time."""
         self.orphans_s += isolation.reap({self.keeper.pid})
         self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, _others_cpu_s() - self.group_s)
 

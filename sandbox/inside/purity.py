@@ -19,7 +19,7 @@ NotImplementedError OverflowError RecursionError RuntimeError StopIteration Type
 ZeroDivisionError
 """
 OTHERS = "date prefix time"
-"""Two classes and a string of the runners' header: programs use the names for variables."""
+"""Names that the runners' header binds (classes, a string); programs use them for variables."""
 
 MODULES = {
     "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",

@@ -117,7 +117,7 @@ class Official:
     def one(self, data: bytes) -> bytes:
         """Run one test; return `{"output": text}`, `{"returned": value}` or `{"error", "code"}`.
 
-        `data` is the text of standard input, or a JSON list of arguments; `tagged` made `value`.
+        `data` is the text of standard input, or a JSON list of arguments; `value` is type-tagged.
         """
         if self._error:
             return self._error
@@ -340,7 +340,7 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
 RESULT, CHANNEL = 3, 4
 DEPTH = 50_000  # recursion limit of methods, as in `HEADER`
 FRAMES = 10
-"""Stack frames of this module below the program's: the recursion limit is raised by them."""
+"""Stack frames of this module below the program's: they are added to the recursion limit."""
 NAMES: dict[str, Any] = {}
 """Python's builtins and all names of `HEADER`, used as the builtins of programs with a method: to
 execute the header in every run would take a millisecond."""

@@ -26,7 +26,7 @@ RESIDUES: tuple[Split, ...] = (
 )
 
 PATIENCE = 400
-"""Number of successive random draws without a new question that exhaust a topic."""
+"""A topic counts as exhausted after this number of successive draws without a new question."""
 
 
 @dataclass(frozen=True, slots=True)
