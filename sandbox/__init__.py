@@ -1,4 +1,4 @@
-"""Sandboxes (boxes) for untrusted programs, chosen by name; none is replaced by another on failure.
+"""Sandboxes (boxes) for untrusted programs, chosen by name, without fallback to another box.
 
 To review the security code, read box.py (what a box promises), inside/ (what runs in a box),
 cells.py (how the host talks to it), docker_box.py, bwrap_box.py and images.py (how boxes start).
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _opener(home: str, kind: str, **settings: str) -> Callable[[int | None], Box]:
-    """Return a function that makes a box; it imports the box's module, which few runs need."""
+    """Return a function that creates a box; it imports the box's module, which few runs need."""
     return lambda limit: getattr(import_module(f"podium.sandbox.{home}"), kind)(limit, **settings)
 
 
@@ -38,7 +38,7 @@ BOXES: Mapping[str, Callable[[int | None], Box]] = {
 
 
 def open_box(name: str, max_sandboxes: int | None = None) -> Box:
-    """Return the box called `name`, not started yet; SandboxError if there is none."""
+    """Return the box called `name`, not started yet; SandboxError if the name is unknown."""
     if name not in BOXES:
         raise SandboxError(f"There is no box {name!r}. Known boxes: {', '.join(sorted(BOXES))}.")
     return BOXES[name](max_sandboxes)

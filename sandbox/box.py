@@ -21,9 +21,9 @@ Runner = Literal["script", "call", "official", "unittest"]
 - `script`: a process of its own that reads the input from stdin; `stdout` has its output;
 - `call`: a fresh process calls the method `entry` with the input, a JSON list of arguments; the
   outcome's `result` is the returned value as type-tagged JSON (`decode`). One process may take
-  several inputs where the program can keep nothing between them (sandbox/inside/purity.py);
-- `official`: as LiveCodeBench's published evaluator does it, standard input mocked, the program
-  wrapped in a function, one process for all inputs; `result` is `{"output": text}` for programs
+  several inputs if the program cannot keep state between them (sandbox/inside/purity.py);
+- `official`: as in LiveCodeBench's published evaluator: one process for all inputs, the program
+  wrapped in a function, standard input mocked; `result` is `{"output": text}` for programs
   that read standard input and `{"returned": value}` for methods;
 - `unittest`: the program and its test code (the input) in one process, as BigCodeBench does it;
   `result` is `{"ran": n, "failed": {test: last line}}`.
@@ -37,7 +37,7 @@ class SandboxError(Exception):
 
 
 SLACK_BYTES = 192 << 20
-"""Bytes of a box beyond a program's limit: for its supervisor processes, inputs and outputs."""
+"""Memory of a box, in bytes, beyond the program's limit: for its supervisor, inputs, outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class Limits:
     """Resource limits of one run of a program."""
 
     cpu_s: float = 6.0
-    """CPU seconds of all its processes together, so that a busy machine does not change verdicts
-    (LiveCodeBench's 6 s are wall time)."""
+    """CPU seconds of all processes of the program together, so that a busy machine does not change
+    verdicts (LiveCodeBench's 6 s are wall time)."""
     wall_s: float = 18.0
     """Seconds of real time, for programs that sleep or wait: three times the CPU limit."""
     memory_bytes: int = 1 << 30
-    """Memory of all its processes together. Suites that need more have their own `LIMITS`; a test
-    checks that sandbox/compose.yaml has the same numbers."""
+    """Memory of all processes of the program together. Suites that need more have their own
+    `LIMITS`; a test checks that sandbox/compose.yaml has the same numbers."""
     output_bytes: int = 8 << 20
     """Maximum bytes of stdout, of the result and of each file; stderr has no limit."""
     processes: int = 64
-    """Maximum number of its processes and threads that exist at the same time."""
+    """Maximum number of the program's processes and threads that exist at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ProgramOutcome:
     """The runner's report, empty if the run ended before it. Written by a process that the program
     controls: parse it as data, and never use it as a verdict."""
     cpu_s: float
-    """CPU seconds of all its processes; may exceed the limit by the time between two checks."""
+    """CPU seconds of all processes; may exceed the limit by the time between two checks."""
     wall_s: float
 
 
@@ -116,11 +116,14 @@ class Box(Protocol):
         *,
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
-        """Yield one outcome per input, each as in a fresh process (`official`: one for all)."""
+        """Yield one outcome per input, each as in a fresh process (`official`: one process).
+
+        With `alone`, no other program of this host process runs at the same time.
+        """
         ...
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return what programs run in; SandboxError says what is missing, and the fix."""
+        """Return the Python and packages of programs; SandboxError says what is missing."""
         ...
 
     def close(self) -> None:
@@ -135,7 +138,7 @@ numbers whose hashes all collide, which makes hashing quadratic."""
 
 
 def decode(result: bytes) -> object:
-    """Return the value that the runner `call` reports, as plain builtins; ValueError without one.
+    """Return the value that runner `call` reports, as plain builtins; ValueError if it has none.
 
     A process that the program controls wrote the bytes, so nothing in them is executed. Malformed,
     too deeply nested or too large values raise ValueError.

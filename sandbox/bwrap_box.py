@@ -1,16 +1,16 @@
 """A box made of Linux namespaces by bubblewrap, for machines without a container engine.
 
 Each program has its own process, network, IPC, mount and host name namespaces; a read-only
-root with /usr, the running Python and nothing else of the machine; two small tmpfs; no
-capabilities; the seccomp filter of seccomp.py. They end with the program and all its processes.
+root with /usr, the running Python and nothing else of the machine; two small tmpfs folders; no
+capabilities; the seccomp filter of seccomp.py. These end with the program and all its processes.
 
 If started by root, the judge (the box's supervisor process) is root with SETUID, SETGID and KILL
-only, and each run gets its own user id, as in the docker box. There is no user namespace: in one,
-root of the box counts as root of the host for /proc/sys and for files that root owns (/dev/null).
+only, and each run gets its own user id, as in the docker box. There is no user namespace, because
+in one, the box's root is the host's root for /proc/sys and for files that root owns (/dev/null).
 
 If started by another user, judge and program share that user, in a user namespace that allows no
-second one. The judge is process 1, which the kernel shields; neither it nor its child that forks
-programs (zygote) can be traced or read; the filter refuses signals to them and new limits for them.
+second one. The judge is process 1, which the kernel protects from signals. Programs cannot trace or
+read the judge or its child that forks them (zygote); the filter refuses signals and limits to both.
 
 Weaker than docker: memory and processes are watched and limited per process, not by a cgroup; each
 tmpfs has a size limit, but empty files have no maximum number; /usr and Python are the host's and
@@ -116,8 +116,8 @@ def bwrap_argv(
     """Return the command that starts Python in a box, as its process 1; callers may add flags.
 
     Bubblewrap reads the filter from the inherited `seccomp_fd`. With `users` it keeps the
-    capabilities to switch users, which the caller must have; else it makes a user namespace.
-    Programs find the folder `packages` at `SITE`.
+    capabilities to switch users, which the caller must have; else it creates a user namespace.
+    The folder `packages` is mounted at `SITE`.
     """
     argv = [_bwrap(), "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]
@@ -126,7 +126,7 @@ def bwrap_argv(
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
             argv += ["--cap-add", capability]
     else:
-        # Not root in the box: /proc files of unmapped users would belong to it.
+        # Not root in the box, because /proc files of unmapped users would belong to root.
         argv += ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
     argv += _system(python)
     if packages:
@@ -166,7 +166,7 @@ def switches_users() -> bool:
 
 
 def filter_file(*, users: bool) -> int:
-    """Return a file descriptor of the filter for one start of bubblewrap; the caller closes it."""
+    """Return a descriptor of the seccomp filter for one start of bubblewrap; callers close it."""
     file = os.memfd_create("seccomp")
     os.write(file, filter_bytes(RULES if users else {**RULES, **SAME_USER}))
     os.lseek(file, 0, os.SEEK_SET)
@@ -214,7 +214,7 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return the read-only mounts, without the rest of Python's prefix, maybe a home folder."""
+    """Return mounts of /usr, libraries and Python, without its whole prefix (maybe a home)."""
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)

@@ -2,7 +2,7 @@
 
 A cell is a running supervisor (the judge, sandbox/inside/judge.py), reached by a byte stream. If it
 dies during a run, the host checks the container engine, if any, and runs the program again, alone
-in a fresh cell; if that dies, too, the program is the cause: status `died`.
+in a fresh cell; if that cell dies, too, the program is the cause: status `died`.
 """
 
 import atexit
@@ -27,10 +27,10 @@ from podium.sandbox.packages import promised_names
 from podium.sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("isolation", "purity", "runners", "zygote", "judge")
-"""Modules of sandbox/inside/ in an order in which each comes after those it imports."""
+"""Modules of sandbox/inside/, ordered so that each comes after the modules that it imports."""
 FACTS = b'{"facts": 0}\n'  # asks for the cell's Python version and packages
 PARTS = ("stdout", "stderr", "result")
-"""Byte strings after the header of an answer, in this order; the header has their lengths."""
+"""The byte strings that follow an answer's header, in this order; it states their lengths."""
 
 
 LACKS = (
@@ -41,7 +41,10 @@ LACKS = (
 
 @cache
 def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> bytes:
-    """Return the message that starts a cell's judge: mode, seccomp filter, modules as text."""
+    """Return the message that starts a cell's judge: mode, seccomp filter, source of its modules.
+
+    `promised`: packages that programs may import; `extra`: further modules of sandbox/inside/.
+    """
     folder = resources.files("podium.sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *extra)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
@@ -178,7 +181,7 @@ class SandboxCell:
     """A running supervisor process (judge) that can run programs, and its stream."""
 
     def __init__(self, stream: Stream, boot: bytes) -> None:
-        """Start the judge at the other end of `stream` with a `boot_message`."""
+        """Start the judge at the other end of `stream` by a `boot_message`, and await its reply."""
         self._stream, self._buffer = stream, bytearray()
         self.runs = 0
         self.program: Program | None = None
@@ -284,7 +287,7 @@ class CellPool:
     """Cells of several kinds: started before they are needed, reused if clean, else replaced."""
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], limit: int, reuse: bool) -> None:
-        """Hand out up to `limit` cells made by `start`; `reuse` allows several programs in one."""
+        """Hand out up to `limit` cells made by `start`; `reuse`: several programs per cell."""
         self._start, self._most, self._reuse = start, limit, reuse
         self._bound = limit if reuse else 2 * limit
         self._idle: list[tuple[CellKind, SandboxCell]] = []
@@ -341,7 +344,7 @@ class CellPool:
     def _reserve(
         self, kind: CellKind, fresh: bool
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        """Wait for a slot; return an idle cell, or None and an idle one to close, if necessary."""
+        """Wait for a slot; return an idle cell or None, and a cell to close first or None."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_place())
             if self._closed:
@@ -362,7 +365,7 @@ class CellPool:
         return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
     def _begin(self, kind: CellKind, leases: int) -> SandboxCell:
-        """Start a cell that `_count` already includes; reduce the counts if that fails."""
+        """Start a cell, which `_count` already includes; reduce the counts if that fails."""
         try:
             cell = self._start(kind)
         except BaseException:
@@ -386,7 +389,7 @@ class CellPool:
         threading.Thread(target=self._warm, args=(kind,), daemon=True).start()
 
     def _warm(self, kind: CellKind) -> None:
-        """Start a cell and leave it idle; ignore failures, which the next start will raise."""
+        """Start a cell and leave it idle; ignore a failure: the next start will raise it."""
         with suppress(SandboxError):
             self._rest(kind, self._begin(kind, leases=0), leases=0)
 
@@ -401,8 +404,8 @@ class CellPool:
 class Cores:
     """A semaphore with one slot per core, so that time limits are fair.
 
-    Sixteen programs on four cores would turn right answers into timeouts. For a run that is to be
-    repeated alone, `all` waits for the other runs and blocks new ones.
+    Sixteen programs on four cores would turn right answers into timeouts. If a run must be repeated
+    alone, `all` waits for the other runs and blocks new ones.
     """
 
     def __init__(self, count: int) -> None:
@@ -412,7 +415,7 @@ class Cores:
 
     @contextmanager
     def one(self) -> Generator[None]:
-        """Hold one core for the time of a run."""
+        """Hold one core during a run."""
         with self._gate:
             self._free.acquire()
         try:
@@ -490,7 +493,7 @@ class CellBox(ABC):
                 yield outcome or TWICE
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return what programs run in; SandboxError says what is missing, and the fix."""
+        """Return the Python and packages of programs; SandboxError says what is missing."""
         limits = Limits()
         kind = CellKind(image, limits.memory_bytes, limits.processes)
         cell = self._pool.take(kind)
@@ -524,7 +527,7 @@ class _HeldCell:
         self._cell: SandboxCell | None = None
 
     def take(self, *, fresh: bool = False) -> None:
-        """Take a cell if there is none; call this before holding a core, since it may wait."""
+        """Take a cell unless one is held; call this before holding a core, since it may wait."""
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 
@@ -535,7 +538,7 @@ class _HeldCell:
             if cell.program is not self._program:
                 cell.load(self._program)
             outcome, clean = cell.run(data, limits, grace_s)
-        except BaseException:  # the rest of an answer may still come
+        except BaseException:  # the stream may still contain the rest of an answer
             self._drop(cell)
             raise
         if not clean:
@@ -558,7 +561,7 @@ class SubprocessBox(CellBox):
     """A box of plain child processes with limits but without isolation.
 
     Limited: CPU and real time of a program with all its children; address space; memory, processes
-    and threads, checked every tenth of a second (a fork bomb lives that long); sizes of what it
+    and threads, checked every 50 ms (a fork bomb lives that long); sizes of what it
     writes or returns; no core dumps; all its processes are killed, daemons too; a fresh working
     directory, an empty environment, no inherited file descriptors.
 

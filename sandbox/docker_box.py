@@ -1,4 +1,4 @@
-"""The box made of Docker containers: no network, only memory is writable, no expected outputs.
+"""The box made of Docker containers: no network, no writable disk, no expected outputs.
 
 A container's first process is the supervisor (judge), as a root that can only switch users and
 signal processes; each run has its own user. The judge's stdin is attached to this host process: if
@@ -24,9 +24,9 @@ from podium.sandbox.cells import CellBox, CellDied, CellKind, CellStuck, Sandbox
 from podium.sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
-OWN_PROCESSES = 8  # the judge's, beyond a program's limit
+OWN_PROCESSES = 8  # for the judge (supervisor), beyond a program's limit
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
-"""The limit on the number of files spares the judge the removal of a million empty files."""
+"""`nr_inodes` limits the number of files: the judge never has to remove a million empty files."""
 HEADER_BYTES = 8
 """Bytes of Docker's header before each piece of output: stream, three zeros, length (4 bytes)."""
 
@@ -84,7 +84,7 @@ class DockerBox(CellBox):
             self._engine().ping()
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return what programs run in; SandboxError says what is missing, and the fix."""
+        """Return image, Python and packages of programs; SandboxError says what is missing."""
         with explained():
             docker_image = self._engine().images.get(image)
         return replace(super().facts(image), image=image, image_id=str(docker_image.id))
@@ -99,9 +99,9 @@ class DockerBox(CellBox):
                 self._client.close()
 
     def _engine(self) -> docker.DockerClient:
-        """Return the engine's client; the first call also removes containers of killed podiums.
+        """Return the engine's client; the first call also removes containers without an owner.
 
-        A container that cannot be removed, as where the engine is removing it, costs no verdict.
+        An error in this removal is ignored, e.g. if the engine is already removing a container.
         """
         with self._connecting:
             if self._closed:
@@ -172,7 +172,7 @@ class _DockerStream:
             self._said = piece[-300:]
 
     def close(self) -> None:
-        with suppress(OSError):  # ends a thread's wait for an answer
+        with suppress(OSError):  # the shutdown ends the wait of a thread in `receive`
             self._socket.shutdown(socket.SHUT_RDWR)
         for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):
             if layer:

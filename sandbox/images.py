@@ -1,4 +1,4 @@
-"""Build, list and remove the sandbox's container images, for `podium sandbox`; engine client."""
+"""Connect to the container engine; build, list and remove podium's images (`podium sandbox`)."""
 
 import json
 import os
@@ -35,7 +35,7 @@ from podium.sandbox.packages import (
 CONTAINER_LABEL = "podium.sandbox"
 """Label of podium's containers. Its images lack it: a container inherits labels of its image."""
 OWNER = "podium.sandbox.owner"
-"""Label with the owner's host and process, so that containers of killed podiums are removed."""
+"""Label with the owner's host and process: containers whose owner was killed can be removed."""
 
 
 def labels() -> dict[str, str]:
@@ -44,7 +44,7 @@ def labels() -> dict[str, str]:
 
 
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
-    """Return whether a container's owner has ended or, if on another host, whether it stopped."""
+    """Return whether a container's owner has ended or, on another host, the container stopped."""
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
     if place != _place():
         return not running
@@ -57,7 +57,7 @@ def _place() -> str:
 
 
 def _process(pid: int) -> str:
-    """Return `pid:start` for a living process (start time: pids are reused), else `pid:gone`."""
+    """Return `pid:start` of a living process (with start time: pids are reused) or `pid:gone`."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -136,7 +136,7 @@ def orphaned_containers(client: docker.DockerClient) -> list[Container]:
 
 
 def remove_orphans(client: docker.DockerClient) -> int:
-    """Remove containers of killed podiums, and return their number."""
+    """Remove the containers whose owner process has ended, and return their number."""
     return sum(_remove(container) for container in orphaned_containers(client))
 
 
@@ -156,7 +156,7 @@ def _remove(container: Container) -> bool:
 
 @contextmanager
 def explained() -> Generator[None]:
-    """Raise engine errors in this context as SandboxErrors, which never count as wrong answers."""
+    """Raise engine errors in this context as SandboxErrors: they never count as wrong answers."""
     try:
         yield
     except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
@@ -209,7 +209,7 @@ BASE_IMAGE = (
 """The public base image (Python 3.11.16, several architectures), pinned by content digest."""
 LOCAL_BASE = "podium-base"  # made by sandbox/debian-engine.sh if no registry can be reached
 IMAGE_LABEL = "podium.image"
-"""Label with the recipe's name on every podium image; more labels list what it is made of."""
+"""Label with the recipe's name on every podium image; other labels list base and packages."""
 _DESCRIBE = (
     "import json, os, platform; print(json.dumps({'python': platform.python_version(), "
     "'machine': platform.machine(), 'glibc': os.confstr('CS_GNU_LIBC_VERSION').split()[1]}))"

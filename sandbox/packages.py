@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
 """Pinned packages of the basic docker image."""
 SITE = "/opt/podium/site"
-"""Folder of those packages in every box; sandbox/inside/judge.py has the same path."""
+"""Folder of third-party packages in every box; sandbox/inside/judge.py has the same path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
         reasons = re.findall(r"^ERROR: (.*)$", result.stderr, re.MULTILINE)
         reasons = reasons or result.stderr.splitlines() or ["no reason given"]
         raise SandboxError(f"pip cannot fetch the sandbox's packages: {reasons[-1].rstrip('.')}.")
-    shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that name our Python's path
+    shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that contain the path of our Python
 
 
 def wheel_platforms(target: WheelTarget) -> list[str]:

@@ -6,7 +6,7 @@ Docker's default refuses, and calls that could disturb a supervisor under the sa
 
 The bytes are classic BPF (struct sock_filter, see seccomp(2)), the same for x86_64 and aarch64: the
 filter checks the architecture first. Numbers are from the kernel's asm/unistd_64.h (x86) and
-asm-generic/unistd.h (aarch64). A system call newer than the lists does not exist for the program.
+asm-generic/unistd.h (aarch64). A system call newer than these lists fails with ENOSYS.
 """
 
 import errno
@@ -61,13 +61,14 @@ NO_PERMISSION: Numbers = {
 }  # fmt: skip
 
 NOT_THERE: Numbers = {"clone3": (435, 435)}
-"""clone3 has its flags in memory, which a filter cannot read; without it libc uses clone."""
+"""Calls that fail with ENOSYS. clone3 has its flags in memory, which a filter cannot read; without
+it libc uses clone."""
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentCheck:
-    """A condition on the lower 32 bits of one argument, the only ones that these calls use."""
+    """A condition on the lower 32 bits of an argument; these calls use no others."""
 
     argument: int
     test: Literal["one of", "none of", "no bit of"]
@@ -104,7 +105,7 @@ RULES: Mapping[str, Rule] = {
 
 ALL = 0xFFFFFFFF  # -1
 JUDGE, ZYGOTE = 1, 2
-"""Processes of a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
+"""Process ids in a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
 _A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
 
 SAME_USER: Mapping[str, Rule] = {

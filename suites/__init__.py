@@ -1,7 +1,8 @@
-"""Suites by name: questions from pinned data, with versioned graders.
+"""The registry of benchmark suites by name: each has questions from pinned data and a grader.
 
 NAME@START..END (a window of dates) and NAME@unseen (other practice questions) are made on demand.
-Two guards of the eval splits: detection of a question in two suites, and a log of each read.
+Two guards of the eval splits: `strip_instruction` gives the texts that are compared to find a
+question that is in two suites, and `log_eval_access` logs each read.
 """
 
 import json
@@ -40,8 +41,8 @@ from podium.suites.rlpr import RLPR, RLPR_RULES, without_system_message
 
 INSTRUCTIONS = (
     CHOICE_INSTRUCTION,
-    aime25.SUFFIX,  # of practice suites, too
-    aime25.PREFIX,  # Lighteval's, also of MATH-500
+    aime25.SUFFIX,  # also used by practice suites
+    aime25.PREFIX,  # Lighteval's instruction, also used by MATH-500
     humaneval.INSTRUCTION.strip(),
     bigcodebench.INSTRUCTION,
     mbpp.PROMPT.partition("{text}")[0].strip(),
@@ -50,20 +51,20 @@ INSTRUCTIONS = (
 _CONTEST = re.compile(r".*### Question:\n(.*)\n\n### Format: .*", re.S)
 _FIRST_OPTION = "\n\nA) "
 _TESTS = mbpp.PROMPT.partition("{text}")[2].partition("{tests}")[0]
-"""The text between an MBPP problem and its tests; both are removed."""
+"""The text between an MBPP problem and its tests; `strip_instruction` removes it and the tests."""
 
 ACCESS_LOG = "openings.jsonl"
 
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
-    """Suites by name; also `NAME@START..END` or `NAME@unseen` if suite NAME supports them.
+    """Mapping from names to suites; accepts `NAME@START..END`, `NAME@unseen` if NAME supports it.
 
-    Iteration yields plain names. A well-formed but wrong name (no such date) is a UserError, any
-    other unknown name a KeyError, as in a dictionary.
+    Iteration yields only registered names, without `@`. A lookup raises KeyError if NAME is
+    unknown, and UserError if NAME does not support the text after `@` (such as an invalid date).
     """
 
     def __init__(self, *listed: Suite[Any]) -> None:
-        """Register these suites; other releases and names with `@` are made on demand."""
+        """Register these suites; LiveCodeBench releases and names with `@` are made on demand."""
         self._listed = {suite.name: suite for suite in listed}
         self._described = dict[str, Suite[Any]]()
 
@@ -107,8 +108,8 @@ SUITES: Mapping[str, Suite[Any]] = SuiteRegistry(
     *(Mmlu(), RLPR, RLPR_RULES, integer.SUITE, choice.SUITE, programs.SUITE, composed.SUITE),
     deep.SUITE,
 )
-"""Suites by their command-line names, including releases and windows of dates. `load` reads or
-generates questions, not this import."""
+"""All suites by command-line name, including LiveCodeBench's releases and windows of dates. The
+import of this module reads no questions; a suite's `load` reads or generates them."""
 
 
 def strip_instruction(question: Question) -> str:
@@ -129,7 +130,7 @@ def strip_instruction(question: Question) -> str:
 def log_eval_access(
     log_dir: Path, suite: Suite[Any], n: int, *, split: Split = "eval", reason: str = ""
 ) -> None:
-    """Record in a directory's access log that `n` questions are read now.
+    """Append a row to the access log in `log_dir`: `n` questions of a split are read now.
 
     Rows without `prompt` were written before that field existed.
     """
@@ -149,10 +150,10 @@ def log_eval_access(
 
 
 class SuitesRoom(ModuleType):
-    """This package as a mapping, too: `podium.suites["math500"]` is older than `SUITES`."""
+    """Makes this package a mapping, so that the older `podium.suites["math500"]` still works."""
 
     def __getitem__(self, name: str) -> Suite[Any]:
-        """Return the suite of this name; KeyError if there is none."""
+        """Return the suite with this name; KeyError if no suite has it."""
         return SUITES[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Entry point that Inspect loads: podium's tasks, and the provider of its practice workers."""
+"""Entry point that Inspect loads: podium's tasks, and the model provider of practice workers."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
@@ -26,7 +26,7 @@ IMPORTERS[SATURN] = saturn_cassette
 
 @modelapi(name="rehearsal")
 def rehearsal() -> type[ModelAPI]:
-    """Return Inspect's model API of the rehearsal (practice) workers of suites/practice."""
+    """Return the ModelAPI class of the practice workers: small programs, no real models."""
     from podium.suites.practice.workers.provider import RehearsalAPI
 
     return RehearsalAPI

@@ -44,16 +44,16 @@ PROBLEMS = 15
 _SUM = re.compile(
     r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
 )
-"""Arithmetic with digits only: no variables, percent signs or subscripts (number bases)."""
+"""Matches arithmetic with digits only: no variables, percent signs or subscripts (number bases)."""
 LONGEST = 400
 MOST_SIDES = 4
-"""Maximum characters of an expression, and sides of its `=`; comparing a side may take 1 s."""
+"""Maximum characters and `=` sides of an expression: the comparison of a side may take 1 s."""
 _WHOLE = re.compile(r"[\d\s$]*")
-"""Plain integers, which `read_integer` has already rejected."""
+"""Matches plain integers, which `read_integer` has already rejected."""
 # Real replies of four models, one per problem. The source lacks prompts, so each reply is stored as
-# the answer to each of our prompts (`prompt_recorded` is False); its input tokens fit `paper`.
+# the answer to each of our prompts (`prompt_recorded` is False); input token counts fit `paper`.
 SATURN = "saturn-aime25"
-"""Name of the file of recorded replies for the pool recorded-aime25, built from RECORDED."""
+"""Name of the cassette (recorded replies) of pool recorded-aime25, built from source RECORDED."""
 RECORDED = "recorded-aime25"
 SATURN_WORKERS = {
     "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
@@ -92,7 +92,8 @@ class Aime25(PromptedSuite):
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference.
 
-        Without an integer, a sum is compared by value; metadata `look`: the deciding comparison.
+        A reply without an integer but with arithmetic, such as 140/2, is compared by its value.
+        The grade's metadata `look` is the method that decided: `exact` or `math-verify`.
         """
         gold, reading = int(unsealed(question)), read_integer(reply)
         answer, facts = reading.value, {"look": "exact", READ_BY: reading.rule}

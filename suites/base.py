@@ -1,7 +1,8 @@
 """Common code of suites: base classes, suite cards (descriptions), multiple-choice questions.
 
-A new suite is a class below `DatasetSuite` or code_checks.UnitTestedSuite, its task, its name in
-__init__.py and _registry.py, and its tables in cards.toml (for people) and sources.toml (the pins).
+To add a suite, write a subclass of `DatasetSuite` or code_checks.UnitTestedSuite and its task, add
+both to __init__.py and _registry.py, and its tables to cards.toml (its description for people) and
+sources.toml (its pinned data).
 """
 
 import tomllib
@@ -37,7 +38,7 @@ CHOICE_INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class DatasetSuite:
-    """A suite made of rows pinned in sources.toml: harness.suite.Suite except `grade`."""
+    """Base class of suites with rows pinned in sources.toml; subclasses add questions, grader."""
 
     data: str | Path | None = None
     """A folder of local data; see suites/data.py for the default."""
@@ -57,7 +58,7 @@ class DatasetSuite:
 
     @property
     def data_revision(self) -> str:
-        """Version of the data: the local file's digest or, without a file, the hub's revision."""
+        """Version of the data: the local file's digest, else the Hugging Face revision."""
         return data_revision(self.source, self.data)
 
     def rows(self) -> Rows:
@@ -71,16 +72,16 @@ class DatasetSuite:
 
     @abstractmethod
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of a split, which `load` has found to exist."""
+        """Return the questions of a split; `load` has checked that the suite has this split."""
 
     @abstractmethod
     def grade(self, question: Question, reply: str, box: Any = None) -> Grade:
-        """Grade a reply to a question that still has its target."""
+        """Grade a reply to a question, which must have its target (the correct answer)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptedSuite(DatasetSuite):
-    """A suite with two prompts: its authors' and the Conductor paper's."""
+    """A suite with two prompts: `official`, its authors', and `paper`, the Conductor paper's."""
 
     prompt: Prompt = OFFICIAL
     prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
@@ -107,14 +108,14 @@ def unsealed(question: Question) -> str:
 
 
 def required_box(box: Box | None, name: str) -> Box:
-    """Return the sandbox `box`; ValueError, with the name of what needs it, if it is None."""
+    """Return the sandbox `box`; ValueError, with `name` (a suite or question), if it is None."""
     if box is None:
         raise ValueError(f"{name} runs programs. Give a sandbox with --box.")
     return box
 
 
 def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
-    """Decorate a task function (below `@task`): Inspect prints its UserErrors as sentences."""
+    """Decorate a task function (below `@task`): Inspect prints its UserErrors without traceback."""
 
     @wraps(make)
     def made(*args: Params.args, **kwargs: Params.kwargs) -> Task:
@@ -181,7 +182,7 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return metadata for systems: the options as printed, and the alphabetical rank of each."""
+    """Return a question's metadata: its options as printed, and the alphabetical rank of each."""
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),
@@ -192,13 +193,13 @@ def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
 def choice_question(
     id: str, question: str, printed: Sequence[str], place: int, topic: str = ""
 ) -> Question:
-    """Return a question with four options in this order; the one at index `place` is right."""
+    """Return a question with the four options `printed`; the option at index `place` is right."""
     text, metadata = choice_text(question, printed), choice_metadata(printed)
     return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=metadata)
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade a reply by its letter, or by the one option whose text stands in place of a letter."""
+    """Grade a reply by the letter that it states or, without a letter, by the option it quotes."""
     target, reading = unsealed(question), read_options(question, reply)
     letter, facts = reading.value, {READ_BY: reading.rule}
     if letter is None:
@@ -208,5 +209,5 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
 
 
 def read_options(question: Question, reply: str) -> Reading[str]:
-    """Return the letter that a reply chooses, with the steps by which it was read."""
+    """Return the letter that a reply chooses, with the rule and the steps that found it."""
     return read_choice(reply, question.metadata.get("choices", ()))

@@ -1,4 +1,4 @@
-"""BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
+"""BigCodeBench-Hard (`complete`): 148 functions that use many libraries, judged by unit tests.
 
 Prompt, tests and runner are the published ones (bigcode-project/bigcodebench @47eff25): program and
 tests share a process, since the tests patch functions that the program calls. So a program written
@@ -42,9 +42,9 @@ INSTRUCTION = (
 """The instruction in bigcodebench/generate.py and provider/utility.py for the split `complete`."""
 
 LIMITS = Limits(cpu_s=60.0, wall_s=240.0, memory_bytes=4 << 30, output_bytes=32 << 20)
-"""Of all tests of a task together. Published: the reference solution's time, 1 to 240 s, 30 GB of
-address space. The slowest solution here takes 17 s of CPU time (task 99), and some wait for a
-minute. Memory is resident, not mapped: 4 GiB are ample."""
+"""Limits of all tests of a task together. Published: 1 to 240 s, depending on the reference
+solution's time, and 30 GB of address space. The slowest solution here takes 17 s of CPU time (task
+99), and some wait for a minute. Memory is resident memory, not address space: 4 GiB are ample."""
 
 NEEDED = frozenset(
     ("matplotlib", "numpy", "pandas", "requests", "scikit-learn", "scipy", "seaborn")
@@ -56,7 +56,7 @@ SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
 
 @dataclass(frozen=True, slots=True)
 class BigCodeBench(UnitTestedSuite):
-    """The suite, without the tasks that cannot run in the sandbox."""
+    """The BigCodeBench-Hard suite, without the tasks that cannot run in the sandbox."""
 
     name: str = NAME
     version: str = "3-A"
@@ -97,7 +97,7 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
-        """Return an error text if a box lacks needed packages; empty if it has all."""
+        """Return an error text if a sandbox (box) lacks needed packages; empty if it has all."""
         missing = sorted(NEEDED - {package.partition("==")[0].lower() for package in packages})
         if not missing:
             return ""
@@ -132,7 +132,7 @@ def bigcodebench(
     data: str | None = None,
 ) -> Task:
     """BigCodeBench-Hard: programs run in the sandbox that --sandbox names, or in -T box=docker."""
-    from podium.suites.inspect_box import boxed_task  # imports every box, for Inspect's runs only
+    from podium.suites.inspect_box import boxed_task  # imports all sandboxes; only for Inspect
 
     return boxed_task(
         BigCodeBench(data), box, split=split, limit=limit, epochs=epochs, limits=LIMITS

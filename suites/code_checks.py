@@ -29,15 +29,15 @@ from podium.sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxE
 from podium.suites.base import DatasetSuite, required_box, unsealed
 
 LIMITS = Limits()
-"""Of one call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
-execution.py); a published solution of MBPP (task 123) needs 2.3 s of CPU time for one call here."""
+"""Limits of one call of the program. Published: 3 s of wall time for a whole check (openai/
+human-eval, execution.py); MBPP's solution of task 123 needs 2.3 s of CPU time for one call here."""
 
 CHECK_LIMITS = Limits(cpu_s=20.0, wall_s=60.0)
 """Limits of one run of the check itself: the data set's code, which does little."""
 
 PATIENCE_S = 1.0
-"""Seconds of calls after which the check runs again on the results so far: a slow program that
-fails an early assertion is not called again."""
+"""Seconds of program calls after which the check runs again on the results so far, so that a slow
+program that fails an early assertion is not called further."""
 
 ROUNDS = 1000
 """Maximum runs of one check on one program: more than any check needs."""
@@ -47,7 +47,7 @@ CHECKS = "# --- the check's process ---"
 each call compiles all code that it receives."""
 
 STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint", "\n```")
-"""Strings that end a raw completion (arXiv 2107.03374, section 2.1), and a code fence."""
+"""Strings that end a raw completion: of arXiv 2107.03374 (section 2.1), and a code fence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CheckCode:
     text: str
     names: Sequence[str]
     setup: str = ""
-    """The data set's code that the check needs: helpers of the prompt, imports."""
+    """Code of the data set that the check needs: the prompt's helper functions, imports."""
     by_text: bool = False
     """Whether arguments of calls are instances of the program's own classes: then the program's
     process receives each call as source text."""
@@ -75,7 +75,7 @@ class CheckCode:
 
 @dataclass(slots=True)
 class _CheckRun:
-    """One program with one check, and the results of calls known so far."""
+    """One program with one check; `known` has the calls made so far, with their results."""
 
     program: str
     check: CheckCode
@@ -110,7 +110,7 @@ class _CheckRun:
             with suppress(ValueError):
                 return json.loads(lines[-1][len(token) :])
         reason = end_reason(outcome)
-        if self.known:  # else a program could avoid its grade
+        if self.known:  # no SandboxError: a program could cause it to avoid its grade
             return {"failed": f"the check cannot use what it returned: {reason}", "line": 0}
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {reason}).")
 
@@ -169,7 +169,7 @@ class _CheckRun:
 
 @dataclass(frozen=True, slots=True)
 class UnitTestedSuite(DatasetSuite):
-    """A suite of programs, judged in a box by the check in each question's target."""
+    """A suite of programs, judged in a sandbox (box) by the check in each question's target."""
 
     needs_box: bool = True
     image: str = IMAGE
@@ -179,7 +179,7 @@ class UnitTestedSuite(DatasetSuite):
         """Return the question of a raw row; UserError if the row lacks a field."""
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's function, preceded by the prompt's imports and helpers, or None."""
+        """Return the reply's function after the prompt's imports and helpers; None without one."""
         facts = question.metadata
         return complete_program(facts["prompt"], facts["entry_point"], reply)
 
@@ -192,7 +192,7 @@ class UnitTestedSuite(DatasetSuite):
         return read_questions(path, self.question)
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published check, in a box; SandboxError when the box fails."""
+        """Grade by the published check, in the sandbox `box`; SandboxError if the sandbox fails."""
         box, check = required_box(box, self.name), CheckCode(**json.loads(unsealed(question)))
         program = self.program(question, reply)
         if program is None:

@@ -58,7 +58,7 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return a function that makes one call of the program, given as source text if `setup` is."""
+    """Return a function that calls the program; with `setup`, a call is given as source text."""
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)
@@ -90,7 +90,7 @@ def plain(value: Any) -> tuple[str, Any]:
 
 
 def bare(value: Any) -> Any:
-    """Convert a value to plain builtins; other objects are returned, and `encode` rejects them."""
+    """Convert a value to plain builtins; other objects stay as they are (`encode` rejects them)."""
     if value is None or isinstance(value, bool):
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
@@ -168,10 +168,10 @@ class Foreseen(BaseException):
 
 
 class Check:
-    """A check with the results of calls known so far."""
+    """A data set's check, with the program's calls made so far and their results."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        """Unpack the order of suites/code_checks.py, and discard what the check prints."""
+        """Unpack the order of suites/code_checks.py; discard the output that the check prints."""
         self.setup, self.names = order["setup"], order["names"]
         self.tree = ast.parse(order["text"])
         if order["by_text"]:
@@ -201,7 +201,7 @@ class Check:
         exec(compile(tree, "check.py", "exec"), space)
 
     def answer(self, call: str) -> Any:
-        """Return or raise the known result of the next call; if unknown, request it and end."""
+        """Return or raise a call's known result; if unknown, request the call and end."""
         if self.used == len(self.known) or self.known[self.used][0] != call:
             del self.known[self.used :]
             self.say({"known": self.used, "calls": self.foreseen(call)})
@@ -264,7 +264,7 @@ def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
 
 
 def revived(result: Any) -> Any:
-    """Return what the program returned; raise what it raised, as the nearest builtin exception."""
+    """Return a call's recorded value, or raise its exception as the nearest builtin exception."""
     outcome, detail, value = decode(result)
     if outcome == "raised":
         kinds = [getattr(builtins, name, None) for name in detail]

@@ -39,13 +39,14 @@ LIMITS = Limits()
 FLOAT_TOLERANCE = 1e-9
 """Tolerance for floats that a method returns, by `real` rules, relative to the larger of two."""
 NEAR = 0.2
-"""Times within this fraction of the limit are near it: a rerun may end on the other side."""
+"""A time within this fraction of its limit is near it: a rerun may be on the other side."""
 COMPUTING = 0.05
-"""Share of the CPU limit: a program out of real time that used less was waiting, not starved."""
+"""Share of the CPU limit. A program that ran out of real time and used less CPU than this was
+waiting; if it used more, other processes may have had the CPU."""
 OFFICIAL_S = 6
 """The published limit per test, in seconds of real time; an alarm in the program enforces it."""
 ROOM_BYTES = 1 << 16
-"""A test may print twice the longest expected output plus these bytes, if the limit is lower."""
+"""The output limit of a test is at least twice the longest expected output plus these bytes."""
 SHOWN_CHARS = 600
 
 
@@ -65,7 +66,8 @@ class CaseResult:
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
     """Return the result of a run in a separate process; `cpu_s` is its CPU limit in seconds.
 
-    A slow wrong answer is a `wrong answer`, so after `time limit` a rerun might pass.
+    An answer that is wrong and late counts as `wrong answer`, so only after `time limit` can a
+    rerun pass.
     """
     (verdict, note), exact = _end_verdict(outcome), True
     if verdict == "pass":
@@ -112,7 +114,8 @@ def _verdict_on(same: bool) -> tuple[Verdict, str]:
 def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str, bool]:
     """Return verdict, note and exactness of a method's returned value against expected JSON.
 
-    No value is a runtime error, a malformed (forged) one wrong. Exact: equal without tolerance.
+    A missing value is a runtime error, a malformed (maybe forged) value a wrong answer. Exactness
+    is whether the values are equal without the float tolerance.
     """
     if not outcome.result:
         return "runtime error", _last_line(outcome.stderr) or "the method never returned", True
@@ -154,7 +157,7 @@ def _clipped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase:
-    """One test, in LiveCodeBench's format: a method's arguments are one JSON value per line."""
+    """One test in LiveCodeBench's format; a method's `input` has one JSON argument per line."""
 
     input: str
     output: str
@@ -212,7 +215,7 @@ class ProgramResult:
 
     @property
     def first_failure(self) -> int | None:
-        """The index of the first failed test, from 0."""
+        """The index of the first failed test, from 0; None if no test failed."""
         failed = (index for index, v in enumerate(self.verdicts) if v not in ("pass", "not run"))
         return next(failed, None)
 
@@ -305,7 +308,7 @@ class _ProgramRun:
     def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
-        """Run tests in this order; a narrowly exceeded time limit stops them only if `alone`."""
+        """Run tests in this order; a failure near the time limit stops them only if `alone`."""
         if not order:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
@@ -325,7 +328,7 @@ class _ProgramRun:
     def _near(self, result: CaseResult) -> bool:
         """Return whether a time near the limit decided this result, so that a rerun might differ.
 
-        That includes a program out of real time that was computing: other processes had the CPU.
+        That includes a program that computed until its real time ran out: others had the CPU.
         """
         fraction = result.cpu_s / self.limits.cpu_s
         starved = result.wall_s >= self.limits.wall_s and fraction >= COMPUTING
@@ -428,7 +431,7 @@ def shown_tests(question: Question) -> ProgramTests | None:
 
 
 def starter_method(starter: str) -> str | None:
-    r"""Return the name of the method that starter code asks to write: the last of `Solution`.
+    r"""Return the name of the method that starter code asks to write: the last in `Solution`.
 
     Starter code ends where the body should begin, so it does not parse by itself.
 

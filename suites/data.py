@@ -41,12 +41,12 @@ DATA = Path(__file__).resolve().parents[2] / "shared/data"
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
 REACH_S = 10.0
-"""Timeout of the request that tests whether the hub answers, in seconds, as in its client."""
+"""Timeout, in seconds, of the request that tests whether the Hugging Face hub answers."""
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 
 
 def parse_rows(content: bytes, path: Path) -> Rows:
-    """Parse a data file's content to rows; UserError, with the path, if that fails."""
+    """Parse a data file's content into rows; UserError, with the path, if that fails."""
     if path.suffix == ".parquet":
         return parquet_rows(path)
     try:
@@ -82,7 +82,7 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
 
 
 class Original(BaseModel, extra="forbid", frozen=True):
-    """A public file at a commit: `at` is OWNER/NAME@COMMIT on GitHub."""
+    """A file in a public GitHub repository: `at` is OWNER/NAME@COMMIT, `path` its path there."""
 
     at: str
     path: str
@@ -95,7 +95,7 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
 
     file: str
     sha256: str = ""
-    """Empty if we had no access to the file: any file passes; its digest is the data revision."""
+    """Empty if not pinned: any file is accepted, and its own digest is the data revision."""
     rows: int | None = None
     size: int | None = None
     """Size in bytes, if pinned: a file of another size is reported without hashing it."""
@@ -105,16 +105,16 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
     split: str = "test"
     config: str | None = None
     hub_file: str | None = None
-    """A file of the dataset `hub`, read in place of a split; it is `file` if it has that name."""
+    """File of the dataset `hub`, read instead of a split; equal to `file` if its name is equal."""
     at: str | None = None
     path: str = ""
     """Path of this file in the public GitHub repository `at`."""
     originals: tuple[Original, ...] = ()
     made: str = ""
-    """The recipe that builds the file from its originals (suites/data_command.py)."""
+    """Name of the recipe in data_command.py that builds `file` from `originals`; empty: none."""
     needs: tuple[str, ...] = ()
     instead_of: str | None = None
-    """Name of another source with the same questions: one of the two is enough."""
+    """Name of another source with the same questions: only one of the two is needed."""
     columns: tuple[str, ...] = ()
 
     @property
@@ -147,7 +147,7 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return a hub dataset's checked rows; UserError says which file to put where instead."""
+    """Return a hub dataset's rows, checked; if the download fails, UserError states the fix."""
     request = (str(source.hub), source.config, source.revision, source.split)
     rows = cached_rows(*request)
     if rows is None or source.rows not in (None, len(rows)):
@@ -159,7 +159,7 @@ def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
 
 
 def by_hand(source: DataSource, data: str | Path | None = None) -> str:
-    """Return the fix if a source cannot be downloaded: the path at which to put its file."""
+    """Return the fix for a failed download, for a message: the path at which to put the file."""
     path = data_folder(data) / source.file
     return f"put the file at {path} (PODIUM_DATA can name another folder)"
 
@@ -295,7 +295,10 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
 
 
 def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
-    """Return the path of a source's `hub_file`, downloaded if the hub's cache lacks it."""
+    """Return the path of a source's `hub_file`, downloaded if not cached.
+
+    If the download fails, the UserError has the fix `otherwise` and names the dataset `label`.
+    """
     from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
 
     hub, file = str(source.hub), str(source.hub_file)
@@ -342,7 +345,7 @@ def cached_file(source: DataSource) -> Path | None:
 
 
 def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
-    """Convert an error of the hub's client libraries to a UserError with a fix."""
+    """Convert an error of the hub's client libraries to a UserError with the fix `otherwise`."""
     chain = list(_causes(error))
     names = {type(cause).__name__ for cause in chain}
     messages = " ".join(str(cause) for cause in chain)

@@ -1,7 +1,7 @@
 """`podium data`: verify local files against sources.toml, download absent ones.
 
 Existing files are never changed, right or wrong. Public files (sources or their originals) are
-downloaded at a pinned commit: interrupted downloads resume, files with other digests are deleted.
+downloaded at a pinned commit; interrupted downloads resume, those with a wrong digest are deleted.
 """
 
 import errno
@@ -58,7 +58,7 @@ CHUNK = 1 << 16
 
 
 class Unreachable(UserError):
-    """A download failed because the server does not answer or does not have the file."""
+    """Raised if a download fails because the server does not answer or does not have the file."""
 
     def __init__(self, url: str, reason: str, otherwise: str) -> None:
         """Build the message: the URL, why its download failed, and the fix (`otherwise`)."""
@@ -210,7 +210,7 @@ def _check_questions(
 
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
-    """Return a split's number of questions; UserError if ids repeat or the suite's card differs."""
+    """Return a split's number of questions; UserError if ids repeat or the card's count differs."""
     if data is not None and is_dataclass(suite) and hasattr(suite, "data"):
         suite = replace(cast(Any, suite), data=data)
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
@@ -328,7 +328,7 @@ def show_data(
 
 
 def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
-    """Return a suite's sources: SUITE and SUITE-...; for LiveCodeBench a release's files."""
+    """Return the names of a suite's data sources (LiveCodeBench: one per file); () if generated."""
     if isinstance(suite, PracticeSuite):
         return ()
     if isinstance(suite, LiveCodeBench):
@@ -508,7 +508,7 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
 
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield the replies in Lighteval's details files, with token counts in place of token lists."""
+    """Yield the replies of Lighteval's `details` files, with token counts for the token lists."""
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}

@@ -47,7 +47,7 @@ ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 
 MEMBER = "dataset/gpqa_diamond.csv"
 PASSWORD = "deserted-untie-orchid"
-"""The archive's password, public in the README of github.com/idavidrein/gpqa: against crawlers."""
+"""Published in the README of github.com/idavidrein/gpqa: it only keeps out web crawlers."""
 
 ID = "Record ID"
 QUESTION = "Question"
@@ -60,7 +60,7 @@ class GpqaDiamond(PromptedSuite):
     """The GPQA-Diamond suite, with one of two prompts.
 
     `official` is the template of openai/simple-evals @ ee3b031. `paper`, as in the conductor paper,
-    is `gpqa:diamond` of huggingface/lighteval @ 3fd1526: the same text, but with cells stripped.
+    is `gpqa:diamond` of huggingface/lighteval @ 3fd1526: the same, without spaces around the texts.
     """
 
     name: str = "gpqa-diamond"
@@ -68,7 +68,7 @@ class GpqaDiamond(PromptedSuite):
     dates: str = "2023-11"
     publishable: bool = False
     epochs: int = 4
-    """Over the four epochs, each letter is the right one once for every question."""
+    """Over four epochs, each letter is the right answer once for every question."""
 
     @property
     def data_revision(self) -> str:
@@ -90,7 +90,7 @@ class GpqaDiamond(PromptedSuite):
         return rotate_options(question, epoch)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply's letter against the order of options that its epoch showed."""
+        """Grade a reply by its option letter, in the order of options that its epoch showed."""
         return grade_choice(question, reply)
 
     def read(self, question: Question, reply: str) -> Reading[str]:
@@ -129,7 +129,7 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
-    """Return by id the right option's index in epoch 1: (rank of the id's sha256 + 1) modulo 4."""
+    """Return the right option's index in epoch 1, by id: (rank of the id's sha256 + 1) modulo 4."""
     ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
     return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
 
@@ -198,7 +198,7 @@ def read_own_rows(path: Path) -> Rows:
 
 
 def refuse_incomplete_rows(rows: Rows, source: str) -> Rows:
-    """Return the rows; UserError with row and column if a cell is absent, empty or ambiguous."""
+    """Return the rows; UserError if a cell is absent or empty, or an id or answer is duplicate."""
     for number, row in enumerate(rows, start=1):
         _refuse_incomplete(row, f"{source}, row {number}")
     for id, times in Counter(row[ID] for row in rows).items():

@@ -175,7 +175,7 @@ def _open_checked_box(
 
 
 class _Died(Exception):
-    """Raised if the judge was killed, by the program or with its sandbox."""
+    """Raised if the judge (supervisor) was killed, by the program or with its sandbox."""
 
 
 class _Lost(_Died):
@@ -184,7 +184,7 @@ class _Lost(_Died):
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What one sandbox command runs: a program, its limits and when to stop, without the inputs."""
+    """The settings of one sandbox command: a program, its limits and the stop conditions."""
 
     program: Program
     limits: Limits
@@ -208,11 +208,11 @@ class _Job:
 
     @property
     def most_bytes(self) -> int:
-        """Maximum bytes of the judge's answers: ANSWER_BYTES, and the run that exceeds this."""
+        """Maximum bytes of the judge's answers: ANSWER_BYTES, plus one run that may exceed it."""
         return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
-        """Return the timeout in s: for all runs or `seconds` and one more run, plus GRACE_S."""
+        """Return the timeout in s: GRACE_S and all runs, these at most `seconds` plus one run."""
         runs_s = min(inputs * self.limits.wall_s, self.seconds + self.limits.wall_s)
         return math.ceil(runs_s + GRACE_S)
 
@@ -273,7 +273,7 @@ class InspectBox:
         """Do nothing: Inspect closes its sandbox."""
 
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
-        """Return outcomes of the first inputs, at least one; if the judge dies, retry with one."""
+        """Return outcomes of the first inputs of `chunk`; if the judge dies, retry the first."""
         try:
             with cells.CORES.all() if alone else cells.CORES.one():
                 return _outcomes(self._ask(job, chunk)[1])

@@ -3,7 +3,8 @@
 Spaces, fonts, bracket sizes and maths delimiters are removed. Words and units get the quotes « »,
 with an underscore for each space, so that they are not read as variables. A comma before a space
 becomes a semicolon, unlike that of `11,111`. No unit is converted. Of the other words, names of
-counted things (`5 ways`) are ignored, `million` is a factor, and the rest make a different value.
+counted things (`5 ways`) are ignored, `million` is a factor, and any other word makes the value
+different.
 """
 
 import re
@@ -109,7 +110,7 @@ _LINES = re.compile(
     r"(?:\\\{\s*)?\\begin\{((?:align|gather)(?:ed)?(?:\\cdot )?|equation(?:\\cdot )?|split|array)\}"
     rf"(?:\[\w\])?{_COLUMNS}{_BODY}",
     re.S,
-)  # the star of `align*` is \\cdot already
+)  # at this point the `*` of `align*` is \\cdot
 _ALIGNED = re.compile(r"&\s*(?=[=<>]|\\[lg]eq?)|^\s*&|(?<=\\\\)\s*&")
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
@@ -147,7 +148,7 @@ _MONEY = re.compile(
 
 @lru_cache(maxsize=4096)
 def normalise_answer(text: str) -> str:
-    r"""Return an answer in the one spelling that all its LaTeX, Unicode and plain forms share.
+    r"""Return an answer in the spelling that all its LaTeX, Unicode and plain forms share.
 
     >>> normalise_answer(r"\left( 3, \dfrac\pi2 \right)"), normalise_answer("3π cm²")
     ('(3;\\frac{\\pi}{2})', '3\\pi«cm»^2')
@@ -199,7 +200,7 @@ def _as_cases(lines: re.Match[str]) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Return signs as LaTeX commands, other scripts' digits and full-width characters as ASCII."""
+    """Replace Unicode signs by LaTeX commands, full-width characters, foreign digits by ASCII."""
     micro = _MICRO.sub("\u00b5", text)
     raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", micro)
     low = _INDEX.sub(
@@ -212,7 +213,7 @@ def _ascii(text: str) -> str:
 
 
 def _with_unit(match: re.Match[str]) -> str:
-    """Return a number with its plain-text unit put between « and »: `5 m`, `5km/h`."""
+    """Return a number with its unit between « and » if it is a known one: `5«m»` of `5 m`."""
     unit = match[3].strip(" .")
     is_one = is_unit(unit) and (match[2] or _TIGHT.fullmatch(unit))
     return f"{match[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else match[0]
@@ -338,7 +339,8 @@ def is_unit(unit: str) -> bool:
 def units_contradict(gold: "Measured", answer: "Measured") -> bool:
     """Return whether two values have different units.
 
-    A percent sign or a count differs from every unit. mW is not MW, but unknown units ignore case.
+    A percent sign or a count differs from every unit. Known units differ by case (mW, MW), unknown
+    ones do not.
     """
     if gold.unit and answer.unit:
         both_known = gold.unit in SYMBOLS and answer.unit in SYMBOLS

@@ -71,7 +71,7 @@ WITHOUT_STARTER = (
     "the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT."
 )
 NO_STARTER = "# YOUR CODE HERE"
-"""USER and the texts below it: the official user message, from the same file as SYSTEM."""
+"""USER and the three texts after it form the official user message, from the file of SYSTEM."""
 
 ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
 COUNTS = (400, 111, 101, 101, 167, 175)
@@ -87,7 +87,7 @@ ERROR_TYPE = re.compile(
 
 
 def extract_fenced(reply: str) -> str | None:
-    """Return what the official code extracts: the lines between the last two fences, or None."""
+    """Return the program that the official code extracts, between the last two fences, or None."""
     lines = reply.split("\n")
     fences = [number for number, line in enumerate(lines) if "```" in line]
     if len(fences) < 2:
@@ -134,7 +134,7 @@ TRAIN = f"{BASE_NAME}-train"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A range of files on the hub: `release_v5` is 1 to 5, `v6` only file 6, `v4_v5` is 4 and 5."""
+    """A range of files on the hub: `release_v5` is files 1 to 5, `v6` file 6, `v4_v5` 4 and 5."""
 
     tag: str
     first: int
@@ -142,7 +142,7 @@ class Release:
 
     @property
     def suite(self) -> str:
-        """The suite's command-line name; `livecodebench` alone is tag `v6`, as in the paper."""
+        """The suite's command-line name; `livecodebench` alone means tag `v6`."""
         if self.tag.startswith("release_"):
             return f"{BASE_NAME}-v{self.last}"
         return BASE_NAME if self.first == LAST else f"{BASE_NAME}-new-{self.tag}"
@@ -168,7 +168,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A range of contest dates; each end counts as its midnight, as in the official code."""
+    """A range of contest dates; both ends are at 00:00 of their day, as in the official code."""
 
     start: str = ""
     end: str = ""
@@ -199,7 +199,7 @@ RELEASES = (
 
 
 def release_of(tag: str) -> Release:
-    """Return the release that has a hub tag; raises UserError with all tags if none has."""
+    """Return the release with this hub tag; raises UserError, which lists the tags, if unknown."""
     canonical = f"release_v{LAST}" if tag == "release_latest" else tag
     for release in RELEASES:
         if release.tag == canonical:
@@ -211,7 +211,7 @@ def release_of(tag: str) -> Release:
 
 
 def named_release(name: str) -> Release | None:
-    """Return the release that a suite name means, or None if it is not a LiveCodeBench name.
+    """Return the release of a suite name without dates; None if it is no LiveCodeBench name.
 
     >>> [named_release(name).tag for name in ("livecodebench", "livecodebench-v5")]
     ['v6', 'release_v5']
@@ -258,13 +258,13 @@ class LiveCodeBench:
 
     @property
     def name(self) -> str:
-        """The release's name and the window, which alone does not determine the problems."""
+        """The release's name, with the window of dates if given: both determine the problems."""
         plain = TRAIN if self.splits == ("train",) else self.release.suite
         return f"{plain}@{self.window}" if self.window else plain
 
     @property
     def dates(self) -> str:
-        """The window, or the months of the release's contests."""
+        """The window of dates, else the months of the release's contests."""
         return str(self.window) if self.window else self.release.dates
 
     @property
@@ -275,7 +275,7 @@ class LiveCodeBench:
 
     @property
     def card(self) -> Card:
-        """The description of all releases, with this one's size unless a window selects from it."""
+        """The description of all releases, with this release's size unless a window cuts it."""
         shared = card("livecodebench")
         sizes = dict.fromkeys(self.splits, self.release.count)
         return shared if self.window else replace(shared, sizes=sizes)
@@ -362,7 +362,7 @@ def _judge_officially(reply: str, tests: ProgramTests, box: Box) -> dict[str, An
 
 
 def _progress(result: ProgramResult) -> str:
-    """Return a summary, such as the first failed test; of an error's message only the type."""
+    """Return a summary, such as the first failed test; error messages are cut to their type."""
     return result.summary(lambda note: kind[0] if (kind := ERROR_TYPE.match(note)) else "")
 
 

@@ -47,7 +47,7 @@ TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
 """The fields of a row that determine its tests, in the order in which the digest takes them."""
 STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
 AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
-"""Opcodes of a pickled string: the string itself, and those that pickle writes around it."""
+"""STRINGS: pickle opcodes of a string. AROUND: the opcodes that pickle writes around a string."""
 
 
 class IndexedProblem(BaseModel, frozen=True):
@@ -70,7 +70,7 @@ class IndexedProblem(BaseModel, frozen=True):
 
 
 class RowIndex(BaseModel, frozen=True):
-    """The index of a file: path, size, time and digest of the file, and its problems."""
+    """The index of a file: its path, size, modification time, sha256, and problems."""
 
     format: int
     path: str
@@ -84,7 +84,7 @@ _INDEXES: dict[tuple[str, int, int], RowIndex] = {}
 
 
 def index_file(path: Path) -> RowIndex:
-    """Return the index of a JSONL file; raises UserError for its first malformed row."""
+    """Return the index of a JSONL file (built or cached); UserError for its first malformed row."""
     stat = path.stat()
     key = (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
     with _ONE_PASS:

@@ -28,7 +28,7 @@ PROMPT = f"{PREFIX}\n\n"
 """`math_500` of huggingface/lighteval at 01e73a4, default_prompts.py; MATH itself has no prompt."""
 
 SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
-"""Number of questions per split. Sorted by their ids' sha256, the questions fill them in order."""
+"""Number of questions per split; the questions fill the splits in order of their ids' sha256."""
 
 COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
 SHOWN = 200
@@ -63,7 +63,7 @@ class Math500(DatasetSuite):
         return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by equality of expressions; metadata `look` is the method that decided."""
+        """Grade by equality of expressions; metadata `look`: `exact` or `math-verify` decided."""
         target, reading = unsealed(question), read_expressions(reply)
         statements, read_by = reading.value or (), {READ_BY: reading.rule}
         if not statements:

@@ -1,8 +1,9 @@
 """Decide whether two mathematical answers are equal: their shape first, then each value.
 
-An answer must have the shape (a list, an interval, a matrix ...) of the key, the reference answer.
-Values are compared as text and as numbers. The library math-verify decides the rest, except words,
-one value at a time: it confuses intervals with tuples, sets with lists, equations with multiples.
+An answer must have the shape (a list, an interval, a matrix ...) of the target, the correct answer
+(`gold`). Values are compared as text and as numbers. The library math-verify decides the rest,
+except words, one value at a time: it confuses intervals with tuples, sets with lists, equations
+with multiples.
 """
 
 import re
@@ -35,7 +36,7 @@ MOST_PAIRS = 64
 NO_VALUE = Measured("")
 Pair = tuple[str, str, int]
 Ask = Callable[[str, str], bool]
-"""Returns math-verify's verdict on whether two texts are equal, the reference answer first."""
+"""Returns math-verify's verdict on whether two texts are equal: the target, then the answer."""
 _WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
 _INTEGER = re.compile(r"-?\d{1,40}")
 _LIKE_UNITS = "cdghlmost"
@@ -137,7 +138,8 @@ class AnswerShape:
 
     kind: str
     """`value`, `equation`, `converted` (a value in two units), `relation`, `list`, `union`,
-    `ratio`, `nothing`, `2x1` for a matrix, or the brackets of a tuple, an interval or a set."""
+    `ratio`, `nothing` (equals no answer), `2x1` for a matrix, or the brackets of a tuple, an
+    interval or a set."""
     text: str
     parts: tuple["AnswerShape", ...] = ()
     name: str = ""
@@ -193,7 +195,7 @@ def is_list(answer: str) -> bool:
 
 
 def _pair(gold: str, answer: str) -> Pair:
-    """Return the input of math-verify; letters that it reads as units are renamed: t of `49t+1`."""
+    """Return math-verify's input; letters that it reads as units are renamed, as t of `49t+1`."""
     free = (char for char in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if char not in gold + answer)
     names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
     renamed = [
@@ -235,7 +237,7 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
 
 
 def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
-    """Return the shapes of the parts that are not empty: `1, and 2` has only two."""
+    """Return the shapes of the parts that are not empty: `1, and 2` has only two parts."""
     every = [both for text in texts if text for both in _both_signs(text)]
     return tuple(_shape(text, depth + 1) for text in every)
 
@@ -248,7 +250,7 @@ def _both_signs(text: str) -> list[str]:
 
 
 def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
-    """Return the shape of a tuple, interval (`]2,3[`: `(2,3)`), set, matrix or (text), or None."""
+    """Return the shape of a tuple, set, matrix, (text), interval (`]2,3[` is `(2,3)`), or None."""
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     matrix = _MATRIX.fullmatch(text)
@@ -272,7 +274,7 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
 
 
 def _scaled(text: str, depth: int) -> AnswerShape | None:
-    """Return a number times a matrix as one matrix, or None if the text is no such product."""
+    """Return the shape of the matrix that a number times a matrix equals; None for other texts."""
     scaled = _SCALED.fullmatch(text) if "matrix" in text else None
     inner = _bracketed(scaled[2], "", depth) if scaled else None
     if scaled is None or inner is None or any(cell.kind != "value" for cell in inner.parts):
@@ -304,7 +306,7 @@ def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
 
 
 def _related(text: str, depth: int) -> AnswerShape:
-    """Return an inequality in one variable, or two joined by "or", as an interval."""
+    """Return a relation's shape: an interval (or union) if it is an inequality in one variable."""
     about = split_outside_brackets(text, _ABOUT)
     if len(about) == 2 and not _NAMED.fullmatch(about[0]):
         exact = parse_rational(about[0])
@@ -360,7 +362,7 @@ def _equated(text: str, name: str, depth: int) -> AnswerShape:
 
 
 def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
-    """Return the tuple of `(y,x)=(1,2)` in the order of its variables: `(2,1)`."""
+    """Return a tuple's shape with its values in the order of their variables: `(y,x)=(1,2)`."""
     if len(names) != len(shape.parts):
         return shape
     order = sorted(range(len(names)), key=lambda each: _rank(names[each]))
@@ -407,20 +409,20 @@ def _same_shape(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
 
 
 def _one_number(gold: AnswerShape, shapes: Sequence[AnswerShape]) -> bool:
-    """Return whether all values are the key's number in different forms: `9/4 or 2.25`."""
+    """Return whether all shapes are the target's number in different forms: `9/4 or 2.25`."""
     return len({shape.text for shape in shapes}) == len(shapes) and all(
         shape.kind == "value" and same_value(gold.value, shape.value) is True for shape in shapes
     )
 
 
 def _other_name(gold: AnswerShape, answer: AnswerShape) -> bool:
-    """Return whether two answers are values of different variables, x and y; `f(x)` fits any."""
+    """Return whether the answers are values of two different one-letter variables, as x and y."""
     names = {gold.name, answer.name}
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
 def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
-    """Return a set's only element, a two-unit value's part in the key's unit, or else `answer`."""
+    """Reduce a set of one to its element, and a value in two units to that in gold's unit."""
     if answer.kind == "converted":
         unit = gold.value.unit
         return next((shape for shape in answer.parts if shape.value.unit == unit), answer.parts[0])
@@ -429,8 +431,8 @@ def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
 
 
 def _same_list(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
-    """Return whether two lists or sets have the same values; order counts if variables fix it."""
-    if answer.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # (1,2): interval?
+    """Return whether two lists or sets have equal values; named values are put in name order."""
+    if answer.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # not an interval (1,2)
         return _in_order(gold.parts, answer.parts, ask)
     if answer.kind not in ("list", "\\{\\}"):
         return False
@@ -490,7 +492,7 @@ def _same_one(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
 
 
 def _same_equation(gold: str, answer: str, ask: Ask) -> bool:
-    """Return whether equations are equal; if the key is in lowest terms, its multiples are not."""
+    """Return whether equations are equal; multiples of a linear one in lowest terms are not."""
     if answer.count("=") != 1:
         return False
     coefficients = [int(factor) if factor.isdigit() else 1 for factor in _COEFFICIENT.findall(gold)]
@@ -506,7 +508,7 @@ def _moved(equation: str) -> str:
 
 
 def same_value(gold: Measured, answer: Measured) -> bool | None:
-    """Return whether two values are equal, or None if only algebra can tell."""
+    """Return whether two values are equal, or None if only algebra (math-verify) can decide."""
     if answer.words != gold.words and (answer.words or gold.scale != answer.scale):
         return False
     if units_contradict(gold, answer):
@@ -542,7 +544,7 @@ def _letters(text: str) -> str:
 
 
 def _cannot_be(gold: str, answer: str) -> bool:
-    """Return whether an answer is surely wrong, without math-verify."""
+    """Return whether an answer is certainly wrong, so that math-verify need not decide."""
     if _SPACED.search(answer) or "\u00ab" in answer.replace("\u00abdeg\u00bb", ""):
         return True  # math-verify reads `7 10` as a product and ignores words
     if any(odd.search(answer) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):

@@ -31,7 +31,7 @@ Pair = tuple[str, str, int]
 
 
 class EqualityError(PodiumError):
-    """Podium failed: the math-verify process cannot be started or does not reply."""
+    """An error of podium, not of the answer: math-verify cannot be started or does not reply."""
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +104,7 @@ class MathVerifyProcess:
         self._process.wait()
 
     def forget(self) -> None:
-        """Close this side of the pipes; after a fork, the parent can still use the process."""
+        """Close this end of the pipes, not the process: after a fork, the parent still uses it."""
         for pipe in (self._asks, self._says, self._errors):
             pipe.close()
 

@@ -38,10 +38,10 @@ BY_TEXT: Mapping[int, str] = {
     601: "its tests make pairs of the program's own class Pair",
     927: "its tests build trees of the program's own class Node",
 }
-"""Tasks (id: reason) with test arguments that only the program's process can create (CheckCode)."""
+"""Task id -> why only the program's process can create the test arguments (CheckCode.by_text)."""
 
 SETUP: Mapping[int, str] = {596: "import sys"}
-"""By task id: imports that the tests need but only the published solution has."""
+"""Task id -> imports that the tests need, but that only the published solution contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Mbpp(UnitTestedSuite):
         )
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's code that defines the tested names, or the whole reply if Python."""
+        """Return the code that defines the tested functions, else a Python-only reply, or None."""
         program = extract_program(reply, json.loads(unsealed(question))["names"])
         text = spoken(reply)[0]
         return program or (text if text.strip() and compiles(text) else None)

@@ -1,4 +1,4 @@
-"""MMLU: four-way questions on 57 subjects, graded by the letter; options in the published order.
+"""MMLU: four-option questions on 57 subjects, graded by letter; options in the published order.
 
 `eval` is the published `test`, `validation` the published `val`, `train` the published auxiliary
 questions, which come from other data sets (ARC, MC_TEST, OBQA, RACE) and have no subject.
@@ -53,7 +53,7 @@ AUXILIARY = "auxiliary"
 
 @dataclass(frozen=True, slots=True)
 class Mmlu(DatasetSuite):
-    """The MMLU suite; `train` always comes from the hub, because the archive lacks it."""
+    """The MMLU suite; `train` always comes from the hub: the authors' archive lacks it."""
 
     name: str = "mmlu"
     version: str = "3-A"
@@ -82,7 +82,7 @@ class Mmlu(DatasetSuite):
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply's letter against the order of options that the question shows."""
+        """Grade a reply by its option letter, in the order in which the question shows options."""
         return grade_choice(question, reply)
 
     def read(self, question: Question, reply: str) -> Reading[str]:
@@ -130,7 +130,7 @@ def _refuse_malformed(row: Mapping[str, Any], place: str) -> None:
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the published archive in the hub's schema, subject after subject."""
+    """Yield the rows of a folder of the published archive in the hub's schema, by subject."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         for path in sorted(opened.namelist()):
             if path.startswith(f"data/{folder}/") and path.endswith(".csv"):

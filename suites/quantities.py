@@ -48,7 +48,7 @@ _FACTOR = re.compile(r"[-+]?\d+")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, scale and words."""
+    """A number, with the unit, scale and words of the text that states it."""
 
     value: float
     whole: bool
@@ -200,7 +200,8 @@ def evaluate_sum(text: str) -> Fraction | None:
 def same_number(gold: Measured, answer: Measured, values: tuple[Fraction, Fraction]) -> bool:
     """Return whether two numbers are equal, or `answer` is `gold` rounded to six places or more.
 
-    Only decimals that do not end (1/3) may be rounded; math-verify takes 0.0000671 for 0.0000672.
+    Only a `gold` without a finite decimal form, such as 1/3, may be rounded. (math-verify is too
+    lenient: it treats 0.0000671 and 0.0000672 as equal.)
     """
     target, value = values
     if gold.percent != answer.percent:
@@ -208,7 +209,7 @@ def same_number(gold: Measured, answer: Measured, values: tuple[Fraction, Fracti
         return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
     _, point, decimals = answer.value.partition(".")
     ends = pow(10, target.denominator.bit_length(), target.denominator) == 0
-    if target == value or ends:  # the key 0.5 must be matched exactly
+    if target == value or ends:  # a finite decimal such as 0.5 must be matched exactly
         return target == value
     long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
     return long and round(target, len(decimals)) == value

@@ -67,7 +67,7 @@ MODEL-RESPONSE-MARK
 NOTE: Please do NOT try to solve the problem or provide an answer by yourself! Instead, focus on EXTRACT the origin answer from the **model_response** and then decide whether this answer is aligned with the ground truth (yes for aligned, no for not-aligned).
 Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # noqa: E501 - quoted
 """OpenBMB/RLPR at 8490fca, `math_prompt` of verl/utils/reward_score/__init__.py: its only prompt
-for answers other than letters. Changed: the response is between marks that it cannot know."""
+for answers other than letters. Changed: the response is between marks that it cannot predict."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
 """Captures Y or N in the last box of a judge's reply; matches no box with other content."""
@@ -82,7 +82,7 @@ RLPR_LETTERS = "ABCDEFGHIJKLMNOP"
 WORDS = 3
 """Maximum words of a reference that is compared as words; a longer one is prose."""
 MOST_WORDS = 12
-"""Maximum words of an answer that begins with yes or no."""
+"""Maximum words of an answer that counts as yes or no because of its first word."""
 _SEVERAL = re.compile(expanded(r"[,;]\s|\n|\b(?i:or|and|not|{MAY}|{MAYBE}|{UNSURE})\b"))
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
@@ -105,8 +105,8 @@ _FUNCTIONS = re.compile(
 )
 _SMALL = ("a", "an", "the", "it", "they")
 SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")
-"""The split of each fifth of the questions, sorted by digest. The conductor paper uses 46,620 and
-15,540 of 77,700 questions, and does not list them."""
+"""The split of each fifth of the questions, sorted by digest. The Conductor paper trains on 46,620
+and tests on 15,540 of 77,700 questions, and does not list them."""
 ASKED_AT = "asked_at"
 """Metadata key: index in the prompt text at which the question begins, after the system message."""
 
@@ -130,7 +130,7 @@ class Rlpr(DatasetSuite):
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the rules for the reference's kind; raises JudgeError if it is prose."""
+        """Grade by the rules for the kind of reference answer; raises JudgeError if it is prose."""
         target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
@@ -152,7 +152,7 @@ class Rlpr(DatasetSuite):
         return _reading(reply, reference_kind(unsealed(question)))
 
     def needs_judge(self, question: Question) -> bool:
-        """Return whether the reference is prose, so that a model must judge the reply."""
+        """Return whether the reference answer is prose, so that a model must judge the reply."""
         return question.target is not None and reference_kind(question.target) == "text"
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
@@ -220,7 +220,7 @@ def _equal(reference: str, answer: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def reference_kind(reference: str) -> ReferenceKind:
-    """Return how a reference can be compared; `text` is prose, which only a model can judge.
+    """Return the kind of a reference answer; `text` is prose, which only a model can judge.
 
     >>> [reference_kind(gold) for gold in ("1.13e4 N", "(B)", "Business", "F=qvB")]
     ['number', 'choice', 'words', 'expression']
@@ -290,7 +290,7 @@ def _leading_yes_or_no(answer: str) -> str | None:
 
 
 def _answer_forms(answer: str) -> list[str]:
-    """Return an answer unchanged and, if it is one statement, also the text after "x ="."""
+    """Return the answer and, if it is a single statement such as "x = 5", also the value "5"."""
     plain = answer.strip().rstrip(".").strip()
     cuts = list(_CUT.finditer(plain[: 2 * LONGEST_EXPRESSION]))
     if not cuts or _SEVERAL.search(plain[: cuts[-1].start()]):
@@ -318,7 +318,7 @@ def _bare_words(text: str) -> str:
 
 
 def _parsed_json(value: object) -> object:
-    """Parse a column that some copies of the data have as JSON text."""
+    """Return a column's value, parsed if it is JSON text, as in some copies of the data."""
     return json.loads(value) if isinstance(value, str) else value
 
 

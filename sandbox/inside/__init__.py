@@ -1,6 +1,6 @@
-"""What runs inside a box: standard library only, sent in as text, so any Python image serves.
+"""Code that runs inside a box: standard library only, sent as text, so any Python image works.
 
-judge.py supervises, zygote.py forks a process per run, runners.py runs the program in it, purity.py
-says which may take several inputs, and isolation.py keeps it in. Nothing here is imported by the
-host, or knows an expected result.
+judge.py supervises, zygote.py forks a process per run, runners.py runs the program in that process,
+purity.py decides which programs may take several inputs in one process, and isolation.py confines
+programs. The host never imports this code, and no expected output enters it.
 """

@@ -1,8 +1,8 @@
-"""All runs of a program in one go, for sandboxes that can execute a command and nothing else.
+"""Run a program on a batch of inputs in one command, for sandboxes that only execute commands.
 
-A command in an Inspect sandbox is given its standard input at once. So the frames of judge.py come
-together, after a line that says when to stop, and the answers go out as one line of JSON, then text
-that survives any terminal.
+A command in an Inspect sandbox gets its whole standard input at once. So the messages of judge.py
+come together, after a line with the stop conditions. The output is one line of JSON, then the
+answers, compressed and in base64.
 """
 
 import base64
@@ -25,18 +25,18 @@ MEMORY_LIMITS = (
 
 
 class BatchJudge(Judge):
-    """A judge that keeps its answers and stops where its host would probably ask no further."""
+    """A judge (supervisor) that buffers its answers and ends the batch early, e.g. at a failure."""
 
     def __init__(self, mode: Mode, source: int, refused: bytes) -> None:
-        """Take frames from `source`; `refused` is the filter of system calls for programs."""
+        """Read messages from descriptor `source`; `refused` is the seccomp filter of programs."""
         super().__init__(mode, source, os.memfd_create("answers"), refused)
         self.order: dict[str, Any] = self.read_line()
         self.until = time.monotonic() + self.order["seconds"]
         if isinstance(mode, Users) and _memory_limit() > self.order["memory_bytes"]:
-            mode.counted = False  # no cgroup stops the program in time: add up what it holds
+            mode.counted = False  # the cgroup allows too much: add up the processes' memory
 
     def write_outcome(self, run: Run) -> None:
-        """Keep how a run ended; Ended when that is enough for now."""
+        """Buffer a run's outcome; raise Ended if the batch ends after this run."""
         failed = bool(run.status) or run.exit_code != 0
         super().write_outcome(run)
         size = os.lseek(self.sink, 0, os.SEEK_CUR)
@@ -49,16 +49,17 @@ class BatchJudge(Judge):
             raise Ended
 
     def finish(self) -> bytes:
-        """End what still runs; return the answers."""
+        """Kill a process that still waits for inputs, and return the buffered answers."""
         with suppress(Ended):
             self.end_lasting()
         return os.pread(self.sink, os.lseek(self.sink, 0, os.SEEK_CUR), 0)
 
 
 def _refusal() -> str:
-    """Return what keeps the judge from its work in this sandbox; empty when nothing does.
+    """Return why the judge cannot work in this sandbox; empty if it can.
 
-    What it may do is tried, not read off a list of capabilities: a user namespace may lack users.
+    It tries to switch users and to signal: a list of capabilities does not show that a user
+    namespace lacks user ids.
     """
     hold, release = os.pipe()
     hear, tell = os.pipe()
@@ -92,7 +93,7 @@ def _has_strays() -> bool:
 
 
 def _switch_user() -> str:
-    """Become the user of a program; return why that failed, a blank when it did not."""
+    """Switch to the user id of a program; return why that failed, or a blank if it worked."""
     try:
         os.setgroups([])
         os.setresgid(FIRST_USER, FIRST_USER, FIRST_USER)
@@ -110,13 +111,13 @@ def _memory_limit() -> float:
 
 
 def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str]) -> None:
-    """Run what `source` orders until the batch ends, then say everything to `sink`.
+    """Run the orders from `source` until the batch ends, then write all answers to `sink`.
 
-    Nothing is `promised`: whoever names a sandbox without the packages is refused.
+    `promised` is ignored: the host refuses a sandbox that lacks packages.
     """
     if os.path.isdir(SITE):  # noqa: PTH112
         sys.path.append(SITE)
-    # This sandbox serves one program, and may have a busy network.
+    # Ignore network traces: this sandbox serves one program, and others may use its network.
     isolation.TRAFFIC = isolation.SOCKETS = os.devnull
     problem = _refusal()
     answers = b""
@@ -130,7 +131,7 @@ def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str])
                 judge.serve()
         answers = judge.finish()
     while os.read(source, 1 << 20):
-        pass  # whoever still writes to us would fail if we ended first
+        pass  # read to the end, or a host that still writes would fail
     head = {"podium": "batch", "problem": problem, "bytes": len(answers)}
     write_all(sink, json.dumps(head).encode() + b"\n")
-    write_all(sink, base64.encodebytes(zlib.compress(answers, 1)))  # in lines: logs show the first
+    write_all(sink, base64.encodebytes(zlib.compress(answers, 1)))  # logs show the first line

@@ -1,11 +1,11 @@
-"""How a box keeps a program from its supervisor, sees its processes, and removes what it leaves.
+"""Isolate a program from its supervisor, list its processes, remove what it leaves: three modes.
 
 - `users`: the supervisor is the container's root with the capabilities SETUID, SETGID and KILL
-  only; every run gets a user of its own, who owns nothing and may signal nobody. One `kill(-1)` as
-  that user ends all its processes in a single stroke that no fork can outrun.
-- `namespace`: one user, but namespaces of its own for every program (bubblewrap). The supervisor
+  only; every run gets its own user id, which owns nothing and may signal no other user. One
+  `kill(-1)` as that user ends all its processes at once, so that none can fork in between.
+- `namespace`: one user id, but separate namespaces for every program (bubblewrap). The supervisor
   is process 1, which signals from inside do not reach, and no process may trace it.
-- `plain`: a child process and nothing else. It cleans up as far as it can see.
+- `plain`: only a child process, without isolation; cleanup removes only what it can see.
 """
 
 import ctypes
@@ -25,17 +25,17 @@ OOM_COUNTERS = (
     "/sys/fs/cgroup/memory.events",  # cgroup v2
     "/sys/fs/cgroup/memory/memory.oom_control",  # cgroup v1
 )
-"""Files with a line `oom_kill N`: how many processes the kernel killed for want of memory."""
+"""Files with a line `oom_kill N`: how many processes the kernel killed because memory ran out."""
 
 CPU_COUNTERS = (
     ("/sys/fs/cgroup/cpu.stat", b"usage_usec ", 1e-6),  # cgroup v2
     ("/sys/fs/cgroup/cpuacct/cpuacct.usage", b"", 1e-9),  # cgroup v1, and gVisor
 )
-"""Files that tell a cgroup's CPU time: the start of their line, and its unit in seconds."""
+"""Files with a cgroup's CPU time: path, start of its line, and its unit in seconds."""
 
 
 OPENED: dict[str, int] = {}
-"""Descriptors of small files of the kernel's that every run reads: opening them costs more."""
+"""Path -> open descriptor of a small kernel file that every run reads: opening it is slow."""
 
 
 class Process(NamedTuple):
@@ -49,9 +49,9 @@ class Process(NamedTuple):
 
 
 def process_table() -> list[Process]:
-    """Return the processes that are alive; zombies use nothing and are left out.
+    """Return the living processes, without zombies.
 
-    A process whose first thread has ended looks like a zombie while its other threads run on.
+    A process in state zombie whose other threads still run is included.
     """
     found: list[Process] = []
     for entry in os.listdir("/proc"):  # noqa: PTH208  (ten times faster than Path.iterdir here)
@@ -70,9 +70,9 @@ def process_table() -> list[Process]:
 
 
 def children_of(root: int, without: set[int]) -> list[Process]:
-    """Return the living descendants of a process, less those named; orphans are adopted by it."""
+    """Return the living descendants of process `root`, which adopts orphans, except `without`."""
     everybody = process_table()
-    if root == 1:  # no chain of parents has to be whole
+    if root == 1:  # all other processes of the box are its descendants
         return [one for one in everybody if one.pid not in without and one.pid != root]
     family, grown = {root}, True
     while grown:
@@ -83,7 +83,7 @@ def children_of(root: int, without: set[int]) -> list[Process]:
 
 
 def reap(without: set[int]) -> float:
-    """Collect adopted orphans that have ended; return the CPU time they used."""
+    """Wait for adopted orphans that have ended; return their CPU time in seconds."""
     used_s = 0.0
     with suppress(ChildProcessError):
         while True:
@@ -95,12 +95,12 @@ def reap(without: set[int]) -> float:
 
 
 def newest() -> bytes:
-    """Return the last id given to a process or thread here: while it stays, nobody has forked."""
+    """Return the id of the newest process or thread; if unchanged, no process has forked."""
     return reread("/proc/loadavg").split()[4]
 
 
 def reread(path: str) -> bytes:
-    """Return what a file of the kernel's says now; OSError where there is none."""
+    """Return the current content of a small kernel file; OSError if it does not exist."""
     if path not in OPENED:
         try:
             OPENED[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -110,7 +110,7 @@ def reread(path: str) -> bytes:
 
 
 def group_cpu_s() -> float:
-    """Return the CPU time of the cgroup, children whom nobody waits for included; else 0."""
+    """Return the CPU seconds of all processes of the cgroup; 0 if no file has them."""
     for path, start, unit_s in CPU_COUNTERS:
         with suppress(OSError):
             for line in reread(path).splitlines():
@@ -120,14 +120,14 @@ def group_cpu_s() -> float:
 
 
 def clock_s(pid: int) -> float:
-    """Return the CPU time of a process, all its threads together; 0 where no clock tells."""
+    """Return the CPU seconds of all threads of a process; 0 if its clock cannot be read."""
     with suppress(OSError):
         return time.clock_gettime(~pid << 3 | 2)  # the kernel's CPUCLOCK_SCHED
     return 0.0
 
 
 def memory_kills() -> int:
-    """Return the cgroup's count of processes killed for memory; -1 where no cgroup tells."""
+    """Return how many processes of the cgroup were killed for memory; -1 if it is unknown."""
     for path in OOM_COUNTERS:
         with suppress(OSError):
             for line in reread(path).splitlines():
@@ -137,20 +137,20 @@ def memory_kills() -> int:
 
 
 FIRST_USER, LAST_USER = 20_000, 59_999
-"""User ids for programs: above those of real accounts, below what a remapped engine can map."""
+"""User ids for programs: above real accounts, below the maximum of an engine that remaps ids."""
 PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")  # every place in a box where a program can write
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
-"""By file in /proc/sysvipc: the call that removes an object, and its arguments (IPC_RMID is 0)."""
+"""File in /proc/sysvipc -> libc call that removes an object, its arguments after the id."""
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
-"""Arguments for the same calls to fill in numbers (SHM_INFO ...), and the place of the count."""
+"""Arguments with which these calls fill an array (SHM_INFO ...), and the index of the count."""
 SOCKETS = "/proc/net/unix"
-"""Shows sockets that outlive their processes: those that were sent, and never received."""
+"""Lists sockets, including those that outlive their processes: sent, but never received."""
 TRAFFIC = "/proc/net/dev"
-"""Counts what went over the loopback interface: connections leave traces that nobody can remove."""
+"""Counts bytes over the loopback interface: connections leave traces that cannot be removed."""
 SWEEPER = FIRST_USER - 1
-"""Real user of the process that ends a run: programs could stop one that is wholly theirs."""
+"""Real user id of the cleanup process: a program could stop it if it had the program's id."""
 SWEEP_S = 1.0
-"""What a sweep may take; a box with more to remove is thrown away: the kernel does it at once."""
+"""Maximum seconds of a cleanup (sweep). A box that needs more is discarded, which is fast."""
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
@@ -159,16 +159,16 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Plain:
-    """A child process with limits; see `SubprocessBox` for what that does not cover."""
+    """Mode without isolation: a child process with limits; `SubprocessBox` lists the risks."""
 
     places: Sequence[str] = ()
     counted = False
-    """Whether a cgroup limits memory; else the supervisor adds up what processes hold."""
+    """Whether a cgroup limits memory; else the supervisor adds up the processes' memory."""
     own_cgroup = False
-    """Whether the cgroup that can be read is the box's alone, not a whole machine's."""
+    """Whether the readable cgroup belongs only to this box, not to the whole machine."""
 
     def begin(self) -> None:
-        """Become the parent of orphans, refuse to be traced, remember how things look when tidy."""
+        """Adopt orphans, forbid tracing of this process, and record the clean state as baseline."""
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         libc.prctl(PR_SET_DUMPABLE, 0)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -176,11 +176,11 @@ class Plain:
         self.baseline = snapshot(self.places)
 
     def next_user(self) -> int:
-        """Return the user of the next run; 0 for no change."""
+        """Return the user id of the next run; 0: the supervisor's own."""
         return 0
 
     def folder(self) -> str:
-        """Return the directory in which the next run starts: new, and empty."""
+        """Create an empty directory, in which the next run starts, and return its path."""
         folder = f"/tmp/podium-box-{os.urandom(8).hex()}"
         os.mkdir(folder, 0o700)  # noqa: PTH102  (pathlib costs 10 ms of every start)
         self.folders.append(folder)
@@ -192,11 +192,11 @@ class Plain:
             os.kill(pid, signal.SIGKILL)
 
     def tidy(self) -> bool:
-        """Return whether nothing is left of any run but, perhaps, processes."""
+        """Return whether no run has left files or other objects; processes are not checked."""
         return not self.folders and snapshot(self.places) == self.baseline
 
     def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
-        """Kill every process of a run, then remove what it wrote."""
+        """Kill every process of a run (all but the pids `own`), then remove the files it wrote."""
         deadline = time.monotonic() + SWEEP_S
         while time.monotonic() < deadline:
             before = newest()
@@ -214,7 +214,7 @@ class Plain:
 
 
 class Namespace(Plain):
-    """Namespaces of its own for every program: all it can write to is the box's alone."""
+    """Mode with separate namespaces for every program, which can write only inside its box."""
 
     places = PLACES
 
@@ -224,30 +224,30 @@ class Namespace(Plain):
 
 
 class Users(Namespace):
-    """A user of its own for every run."""
+    """Mode with a separate user id for every run."""
 
     own_cgroup = True
 
     def begin(self) -> None:
-        """Also drop what switching users does not need, and find out whether memory is counted."""
+        """Also draw the first user id, and find out whether the cgroup counts killed processes."""
         super().begin()
         self.user = random.randint(FIRST_USER, LAST_USER)  # boxes share limits that count per user
-        self.counted = memory_kills() >= 0  # gVisor shows none
+        self.counted = memory_kills() >= 0  # gVisor has no counter
 
     def next_user(self) -> int:
-        """Return a user whom no earlier run of this box had, until they have all been used."""
+        """Return the next user id; an id is reused only after all others of the range."""
         self.user = self.user + 1 if self.user < LAST_USER else FIRST_USER
         return self.user
 
     def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
-        """Have a process of the run's own user end its processes and remove what it wrote."""
-        for one in children_of(os.getpid(), own):  # a fork bomb leaves no room for that process
+        """Let a process with the user id `user` kill the run's processes and remove its files."""
+        for one in children_of(os.getpid(), own):  # a fork bomb could block that process
             self.kill(one.pid)
         reap(own)
         zygote.send(b'{"sweep": %d}' % user)
         zygote.recv(16)
         deadline = time.monotonic() + SWEEP_S
-        while time.monotonic() < deadline:  # what was killed takes a moment to end
+        while time.monotonic() < deadline:  # killed processes take a moment to end
             reap(own)
             if not children_of(os.getpid(), own):
                 break
@@ -259,7 +259,7 @@ Mode = Plain
 
 
 def snapshot(places: Sequence[str]) -> frozenset[str]:
-    """Return the state between two runs: files, System V objects, names of sockets, traffic."""
+    """Return the state that runs can leave: files, System V objects, socket names, traffic."""
     found: set[str] = set()
     for place in places:
         with suppress(OSError):
@@ -274,9 +274,9 @@ def snapshot(places: Sequence[str]) -> frozenset[str]:
 
 
 def objects(kind: str) -> list[int]:
-    """Return the ids of System V objects; the table names the key first, then the id.
+    """Return the ids of System V objects of a kind, from the second column of their table.
 
-    gVisor has no table: -1 stands for all there are, which then cannot be removed.
+    gVisor has no table: then [-1] means that objects exist, which cannot be removed.
     """
     with suppress(OSError), open(f"/proc/sysvipc/{kind}", "rb") as file:  # noqa: PTH123
         return [int(line.split()[1]) for line in file.read().splitlines()[1:]]
@@ -287,7 +287,7 @@ def objects(kind: str) -> list[int]:
 
 
 def remove_new(places: Sequence[str], baseline: frozenset[str], deadline: float) -> None:
-    """Remove what was not there at first; what belongs to somebody else stays."""
+    """Remove files and System V objects that `baseline` lacks, if they belong to this user."""
     for name in snapshot(places) - baseline:
         kind, _, id = name.partition(" ")
         if kind in KINDS:
@@ -298,7 +298,7 @@ def remove_new(places: Sequence[str], baseline: frozenset[str], deadline: float)
 
 
 def remove(path: str, deadline: float) -> None:
-    """Remove a file or a tree, whatever modes the program gave it; stops at the deadline."""
+    """Remove a file or a tree, even if its modes forbid it; stop at the deadline."""
     left, opened = [path], set[str]()
     while left and time.monotonic() < deadline:
         last = left[-1]
@@ -307,7 +307,7 @@ def remove(path: str, deadline: float) -> None:
             continue
         opened.add(last)
         with suppress(OSError):
-            os.chmod(last, 0o700)  # noqa: PTH101  (a directory: a link would be gone)
+            os.chmod(last, 0o700)  # noqa: PTH101  (a directory: links were unlinked above)
             left += [f"{last}/{name}" for name in os.listdir(last)]  # noqa: PTH208
 
 
@@ -321,9 +321,10 @@ def unlinked(path: str) -> bool:
 
 
 def sweep_as(user: int, baseline: frozenset[str]) -> None:
-    """Become `user`, end its every process and remove what it wrote; never returns.
+    """Kill all processes of `user` and remove the files that they wrote; never return.
 
-    It may signal whom its effective user may; who may signal it, its real and saved users decide.
+    Only the effective id becomes `user`, which allows it to signal them. They cannot signal it,
+    since that depends on its real and saved ids.
     """
     os.setgroups([])
     os.setresgid(SWEEPER, user, SWEEPER)

@@ -1,16 +1,15 @@
-"""The supervisor of a box: takes a program and inputs, has them run within limits, reports.
+"""The supervisor of a box: receives a program and inputs, runs them within limits, and reports.
 
-It speaks frames on its standard input and output: a line of JSON, then the bytes the line counts.
+Each message on its standard input and output is a line of JSON, then as many bytes as that states.
 
     host -> {"program": n, "runner": ..., "entry": ...} + source
     host -> {"run": n, "cpu_s": ..., "wall_s": ..., "memory_bytes": ..., ...} + input
     host <- {"status": ..., "exit_code": ..., "stdout": n, "stderr": n, "result": n, ...} + bytes
 
-A zygote, forked before the first order arrives, forks a process per run, so no process of a program
-descends from one that held another's input. A method of a program that can keep nothing (purity.py)
-takes further inputs in the process of its first one, while it is quick and does well; on whatever
-else an input meets there it runs anew in a process of its own. Ways of isolating are a `Mode`
-(isolation.py).
+A zygote, forked before the first order arrives, forks a process per run, so no program's process
+descends from one that has read another input. If a program with a method cannot keep state
+(purity.py), its process takes further inputs while they are fast and succeed; an input that fails
+there runs again in a separate process. A `Mode` (isolation.py) is a way to isolate programs.
 """
 
 import json
@@ -28,18 +27,18 @@ from podium.sandbox.inside.isolation import MODES, Mode, Process
 from podium.sandbox.inside.runners import LACKING, LACKS
 
 TICK_S = 0.05
-"""How often a running program's processes are counted; a limit may be passed by so much."""
+"""Seconds between two checks of a program's limits; a limit may be exceeded by this time."""
 PATIENCE_S = 8.0
-"""How long to wait for what takes milliseconds, unless a program prevents it. Shorter than the
-host's patience: such a program has ended its box, and the engine is not to blame."""
+"""Timeout, in seconds, of steps that take milliseconds unless a program blocks them. It is shorter
+than the host's timeout, so that the program counts as the cause, not a stuck engine."""
 
 
 class Ended(Exception):
-    """The host closed the stream, or the zygote is gone: there is nothing left to do."""
+    """Raised to end the judge: the host closed the stream, the zygote ended, or cleanup failed."""
 
 
 class _LoadedProgram(NamedTuple):
-    """The program that the box was given; `source` is a descriptor of a file in memory."""
+    """The current program; `source` is the descriptor of an in-memory file with its code."""
 
     source: int
     runner: str
@@ -47,7 +46,7 @@ class _LoadedProgram(NamedTuple):
 
 
 class _Keeper(NamedTuple):
-    """What every run of a box shares; `pid` is the zygote's, which no limit or sweep concerns."""
+    """State shared by all runs of a box; `pid` is the zygote's, exempt from limits and cleanup."""
 
     mode: Mode
     zygote: socket.socket
@@ -67,15 +66,15 @@ class _Keeper(NamedTuple):
 
 
 class _ErrorStream:
-    """A process's standard error, read as it comes: no amount of it stops a program."""
+    """A program's stderr, read continuously, so that no amount of output blocks the program."""
 
     def __init__(self) -> None:
-        self.reader, self.writer = _open_pipe()  # the writer stays open here: no end is ever read
+        self.reader, self.writer = _open_pipe()  # an open writer: reads never see EOF
         self.end = b""
-        """The latest bytes, up to `KEPT`."""
+        """The last bytes that were read, at most `KEPT`."""
 
     def drain(self) -> None:
-        """Take what is there, but no more than a pipe holds: a child may write for ever."""
+        """Read the available bytes, at most one full pipe: a child process may write for ever."""
         if self.reader < 0:
             return
         with suppress(BlockingIOError):
@@ -83,7 +82,7 @@ class _ErrorStream:
                 self.end = (self.end + os.read(self.reader, PIECE))[-KEPT:]
 
     def close(self) -> None:
-        """Take what is there and close both ends; again changes nothing."""
+        """Read the available bytes and close both ends; a second call has no effect."""
         self.drain()
         for end in (self.reader, self.writer):
             if end >= 0:
@@ -92,8 +91,8 @@ class _ErrorStream:
 
 
 def _open_pipe() -> tuple[int, int]:
-    """Return the ends of a pipe whose writer another user may open again, as /dev/stderr."""
-    path = f"/tmp/.stderr-{os.urandom(8).hex()}"  # nameless pipes keep their mode under gVisor
+    """Return reader and writer of a pipe that other users may reopen through /dev/stderr."""
+    path = f"/tmp/.stderr-{os.urandom(8).hex()}"  # gVisor: no chmod of unnamed pipes
     os.mkfifo(path)
     try:
         os.chmod(path, 0o666)  # noqa: PTH101  (pathlib costs 10 ms of every start)
@@ -113,16 +112,16 @@ class Run:
         limits: dict[str, Any],
         errors: _ErrorStream | None = None,
     ) -> None:
-        """Open the files that will hold what the program writes.
+        """Open in-memory files for the program's stdout and result.
 
-        `errors` is the stderr of the process that takes the input, if it has taken one before.
+        `errors` is the stderr of the process that takes the input, if the process already exists.
         """
         self.keeper, self.program, self.limits = keeper, program, limits
         self.files = {name: os.memfd_create(name) for name in ("stdout", "result")}
         self.errors = errors or _ErrorStream()
         self.errors.end = b""
         self.keeps_errors = errors is not None
-        """Whether a process goes on writing to stderr when this run has ended."""
+        """Whether a process may still write to stderr after this run."""
         self.user = keeper.mode.next_user()
         self.status, self.clean = "", True
         self.exit_code = self.pid = 0
@@ -131,14 +130,14 @@ class Run:
         self.kills = self.memory_kills()
 
     def start(self, given: int, *more: int) -> int:
-        """Have the zygote fork the program's process; return its id."""
+        """Let the zygote fork a process for the input `given` (a descriptor); return its pid."""
         order = {"runner": self.program.runner, "entry": self.program.entry, **self.limits}
         order |= {"user": self.user, "folder": self.keeper.mode.folder()}
         written = [self.files["stdout"], self.errors.writer, self.files["result"]]
         files = [self.program.source, given, *written, *more]
         socket.send_fds(self.keeper.zygote, [json.dumps(order).encode()], files)
         self.pid = int(self.keeper.zygote_says())
-        self.started = time.monotonic()  # a zygote that is new has been loading until now
+        self.started = time.monotonic()  # until now a new zygote was importing modules
         self.group_s = _others_cpu_s()
         return self.pid
 
@@ -153,7 +152,7 @@ class Run:
         self.finish(json.loads(self.keeper.zygote_says()))
 
     def fork_lasting(self, given: int) -> "_Lasting | None":
-        """Run a fresh process as `fork` does; return it where it answered and waits for more."""
+        """Run a fresh process as `fork` does; return it if it waits for more inputs, else None."""
         lasting = _Lasting(self, given)
         sources = [lasting.channel, self.keeper.zygote]
         ready = self.watch(lasting.pid, sources)
@@ -172,7 +171,7 @@ class Run:
         return not self.status and os.fstat(self.files["result"]).st_size > 0
 
     def pass_on(self, lasting: "_Lasting", given: int) -> None:
-        """Give a lasting process one more input and wait for its answer, or for its end."""
+        """Send one more input to a lasting (reused) process; wait for its answer or its end."""
         before, self.group_s = lasting.cpu_s(), _others_cpu_s()
         sources = [lasting.channel, self.keeper.zygote]
         taken = lasting.send([given, self.files["result"]])
@@ -187,7 +186,7 @@ class Run:
         self.wall_s = time.monotonic() - self.started
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
-        """Wait until one of the sources speaks; kill the process when it passes a limit."""
+        """Wait until sockets of `sources` have data, return them; kill the process at a limit."""
         while True:
             ready = self.await_source(sources)
             self.wall_s = time.monotonic() - self.started
@@ -200,7 +199,7 @@ class Run:
                 return self.stop(pid, sources)
 
     def await_source(self, sources: list[socket.socket]) -> list[Any]:
-        """Return which sources speak within a tick; what comes on stderr meanwhile is read."""
+        """Return the sockets that have data within `TICK_S`; meanwhile read stderr."""
         deadline = time.monotonic() + TICK_S
         while (left_s := deadline - time.monotonic()) > 0:
             ready: list[Any] = select.select([*sources, self.errors.reader], [], [], left_s)[0]
@@ -212,7 +211,7 @@ class Run:
         return []
 
     def limit_passed(self, found: list[Process]) -> str:
-        """Return the limit that these processes have passed together; empty when none."""
+        """Return the name of the limit that these processes together exceed; empty if none."""
         if self.cpu_s >= self.limits["cpu_s"]:
             return "time"
         if sum(one.threads for one in found) > self.limits["processes"]:
@@ -223,7 +222,7 @@ class Run:
         return "time" if self.wall_s >= self.limits["wall_s"] else ""
 
     def stop(self, pid: int, sources: list[socket.socket]) -> list[Any]:
-        """Kill the process, and all others when it does not end for that: one may be tracing it."""
+        """Kill the process; if it does not end, kill all others, since one may be tracing it."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             self.keeper.mode.kill(pid)
@@ -234,12 +233,12 @@ class Run:
         raise Ended
 
     def count(self, found_s: float) -> None:
-        """Take over CPU time: of processes found, of orphans that ended, or of the whole cgroup."""
+        """Update `cpu_s`: the larger of `found_s` plus ended orphans, and of the cgroup's time."""
         self.orphans_s += isolation.reap({self.keeper.pid})
         self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, _others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
-        """Take over how the process ended."""
+        """Record how the process ended; `ended` is the zygote's report."""
         self.exit_code = ended["exit_code"]
         self.count(ended["cpu_s"])
         if self.memory_kills() > self.kills:
@@ -248,18 +247,18 @@ class Run:
             self.status = "time"
 
     def memory_kills(self) -> int:
-        """Return how many processes the box's cgroup has lost for want of memory."""
+        """Return how many processes of the box's cgroup the kernel killed for memory."""
         return isolation.memory_kills() if self.keeper.mode.own_cgroup else 0
 
     def read(self, name: str) -> bytes:
-        """Return what a file of the run holds, up to the output limit; of stderr, the end."""
+        """Return the content of an output file, up to the output limit, or the end of stderr."""
         if name == "stderr":
             self.errors.drain()
             return self.errors.end
         return os.pread(self.files[name], self.limits["output_bytes"], 0)
 
     def header(self, sizes: list[int]) -> dict[str, Any]:
-        """Return the line that reports the run."""
+        """Return the header of the run's report; `sizes`: bytes of stdout, stderr and result."""
         status = self.status
         stdout, _, result = sizes
         if not status and max(stdout, result) >= self.limits["output_bytes"]:
@@ -277,7 +276,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Close the files, and stderr unless a process that stays still writes to it."""
+        """Close the files, and stderr unless a lasting process may still write to it."""
         while self.files:
             os.close(self.files.popitem()[1])
         if not self.keeps_errors:
@@ -295,7 +294,7 @@ class _Lasting:
         self.channel.setblocking(False)
         self.stopped = False
         self.latest_s = 0.0
-        """CPU time that the latest input took."""
+        """CPU seconds of the latest input."""
 
     def send(self, files: list[int]) -> bool:
         try:
@@ -325,7 +324,7 @@ class _Lasting:
 
 
 def _others_cpu_s() -> float:
-    """Return the CPU time of all the box but this process; 0 where the box is not a container."""
+    """Return the CPU seconds of the box's other processes; 0 if this process is not process 1."""
     return isolation.group_cpu_s() - time.process_time() if os.getpid() == 1 else 0.0
 
 
@@ -333,23 +332,23 @@ PIECE, CHUNK = 1 << 16, 1 << 20
 KEPT = 1 << 16
 """Bytes of standard error that are kept, from its end."""
 LARGEST_PIPE = 1 << 20
-"""What a program may enlarge a pipe to, unless the kernel is set otherwise."""
+"""Maximum bytes to which a program may enlarge a pipe, by the kernel's default setting."""
 SITE = "/opt/podium/site"  # where the image keeps the third-party packages that programs may import
-LASTING = "official"  # the one runner that keeps its process from one input to the next
-STAYING = "call"  # the one whose process stays for more where the program can keep nothing
+LASTING = "official"  # the only runner that always keeps its process for the next input
+STAYING = "call"  # the runner that keeps its process if the program can keep no state
 QUICK_S = 0.5
-"""CPU time of an input after which a fork counts for nothing: the next one gets a process anew."""
+"""If an input took this many CPU seconds, the next gets a new process: a fork costs little then."""
 TRIAL_S = 1.0
-"""What an input may take in a process that has stayed, before it begins anew in one of its own."""
+"""Maximum CPU and real seconds of an input in a reused process; then a new process repeats it."""
 
 
 class Judge:
-    """One supervisor, its zygote and the program it was given."""
+    """A supervisor with its zygote and its current program."""
 
     def __init__(self, mode: Mode, source: int, sink: int, refused: bytes = b"") -> None:
-        """Take frames from `source` and write answers to `sink`; starts the zygote.
+        """Start the zygote; messages will be read from `source`, answers written to `sink`.
 
-        `refused` is a filter of system calls (sandbox/seccomp.py) for the zygote and its forks.
+        `refused` is a seccomp filter (sandbox/seccomp.py) for the zygote and its forks.
         """
         self.source, self.sink = source, sink
         self.ahead = bytearray()
@@ -374,13 +373,13 @@ class Judge:
                 self.write_outcome(self.run(order))
 
     def load(self, order: dict[str, Any]) -> None:
-        """Keep a program; whatever the last one left is swept away."""
+        """Receive a new program, and clean up what the last one left."""
         if not self.end_lasting():
-            raise Ended  # the host sees a cell that died, and throws it away
+            raise Ended  # the host sees a cell that died, and discards it
         if self.program:
             os.close(self.program.source)
         source = self.read_file(order["program"])
-        os.fchmod(source, 0)  # gVisor lets anybody open our files, and later runs read this one
+        os.fchmod(source, 0)  # under gVisor any user can open our files; runs reuse this one
         self.program = _LoadedProgram(source, order["runner"], order["entry"])
         self.stays = self.program.runner == STAYING
 
@@ -411,9 +410,9 @@ class Judge:
             os.close(given)
 
     def pass_or_fork(self, program: _LoadedProgram, order: dict[str, Any], given: int) -> Run:
-        """Have a process that stayed take the input; where there is none, or it fails, a new one.
+        """Run an input in the reused process; if there is none or it fails, in a new process.
 
-        So an input that meets any trouble has met it in a process that saw no other.
+        So a failure counts only in a process that has read no other input.
         """
         if self.lasting and self.lasting.latest_s < QUICK_S:
             most = {name: min(order[name], TRIAL_S) for name in ("cpu_s", "wall_s")}
@@ -434,17 +433,17 @@ class Judge:
         return run
 
     def end_lasting(self) -> bool:
-        """Kill the process that keeps its state between inputs; return whether all is clean."""
+        """Kill the process that takes several inputs, if any; return whether the box is clean."""
         if self.lasting is None:
             return True
         lasting, self.lasting = self.lasting, None
         return self.sweep(lasting.stop())
 
     def sweep(self, run: Run) -> bool:
-        """Kill and remove what a run left; False when something resists: the box is then sick."""
+        """Kill and remove what a run left; return False if something remains in the box."""
         mode = self.keeper.mode
         if isolation.newest() == b"%d" % run.pid and mode.tidy():
-            return True  # it never forked; a list of processes could miss one that always forks
+            return True  # nothing forked; a process list could miss one that forks constantly
         for _ in range(2):
             mode.sweep(self.keeper.zygote, run.user, {self.keeper.pid})
             if not self.keeper.processes() and mode.tidy():
@@ -462,7 +461,7 @@ class Judge:
         return json.loads(line)
 
     def read(self, most: int) -> bytes:
-        """Read some bytes of the stream."""
+        """Read at most `most` bytes of the stream; raise Ended at its end."""
         data = os.read(self.source, most)
         if not data:
             raise Ended
@@ -506,7 +505,7 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 
 def facts(mode: Mode) -> dict[str, Any]:
-    """Return what programs run on: the Python, and the packages beside its standard library."""
+    """Return Python's version, the third-party packages, and how memory limits are counted."""
     import sysconfig  # both are slow to load, and a cell that serves one program needs neither
     from importlib import metadata
 
@@ -520,14 +519,14 @@ def facts(mode: Mode) -> dict[str, Any]:
 
 
 def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str]) -> None:
-    """Serve until the host closes the stream; `mode` is a key of modes.MODES.
+    """Serve until the host closes the stream; `mode` is a key of isolation.MODES.
 
-    Of the `promised` packages, those that are not here end the programs that import them.
+    Programs that import a `promised` package that this box lacks are ended and not graded.
     """
     if os.path.isdir(SITE):  # noqa: PTH112  (pathlib costs 10 ms of every start)
         sys.path.append(SITE)
     LACKING.extend(name for name in promised if find_spec(name) is None)
     judge = Judge(MODES[mode](), source, sink, refused)
-    for step in (judge.serve, judge.end_lasting):  # at the end, what the last program left
+    for step in (judge.serve, judge.end_lasting):  # then remove what the last program left
         with suppress(Ended, OSError):
             step()

@@ -1,9 +1,9 @@
-"""Which programs keep nothing from one call to the next, so that one process may take many calls.
+"""Decide whether a program is pure, that is, keeps no state between calls.
 
-A pure program has nothing to keep it in. What outlives a call are its functions, its classes, the
-modules it imports and constants; no attribute is ever set, no name of the module rebound, no
-decorator or default holds a state, and what it names or imports is listed here. Anything else, dull
-or odd, is not pure, and gets a process for each call.
+One process may run several calls of a pure program. Only its functions, classes, imported modules
+and constants outlive a call; it sets no attribute, rebinds no name of the module, has no decorator
+or default argument with state, and uses and imports only names listed here. Any other program,
+even if harmless, counts as not pure, and each call gets a process.
 """
 
 import ast
@@ -19,7 +19,7 @@ NotImplementedError OverflowError RecursionError RuntimeError StopIteration Type
 ZeroDivisionError
 """
 OTHERS = "date prefix time"
-"""Classes and a text that programs find bound, and rather use as names of their own."""
+"""Names that the runners' header binds (classes, a string); programs use them for variables."""
 
 MODULES = {
     "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
@@ -39,11 +39,11 @@ MODULES = {
     "typing": "Any Callable Counter DefaultDict Deque Dict FrozenSet Generator Generic Iterable "
     "Iterator List Mapping Optional OrderedDict Sequence Set Tuple TypeVar Union",
 }
-"""What may be used of each module: no name leads to another module, or to a state of its own."""
+"""Names that a program may use of each module; none gives access to a module or to state."""
 
 FAMILIAR = frozenset(" ".join((BUILTINS, OTHERS, *MODULES, *MODULES.values())).split())
 INNARDS = re.compile(r"__|(f|tb|gi|cr|ag|co)_")
-"""How names begin that lead to frames, dictionaries of names and the like."""
+"""Matches the start of names that give access to internals, such as frames and namespaces."""
 
 NODES = """
 Module FunctionDef ClassDef arguments arg Return Delete Assign AugAssign AnnAssign For While If
@@ -52,17 +52,17 @@ BinOp UnaryOp Lambda IfExp Dict Set ListComp SetComp DictComp GeneratorExp compr
 YieldFrom Compare Call keyword FormattedValue JoinedStr Constant Attribute Subscript Starred Name
 List Tuple Slice
 """
-"""What a pure program is made of, operators apart: no `global`, `with`, `match` or `:=`."""
+"""The syntax nodes of pure programs, besides operators: no `global`, `with`, `match` or `:=`."""
 TRUSTED = ("staticmethod", "classmethod", "float")
-"""What may be called while the module is made: a program that binds such a name is not pure."""
+"""Names that code outside functions may call or decorate with; rebinding one is not pure."""
 SIGNS = (ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
 KINDS = (*(getattr(ast, name) for name in NODES.split()), *SIGNS)
 LONGEST = 50_000
-"""Characters of a source that is looked at."""
+"""Maximum length of a program, in characters; a longer one counts as not pure."""
 
 
 def is_pure(source: str, ambient: Collection[str]) -> bool:
-    """Return whether a program can keep nothing; `ambient` are the names that it finds bound."""
+    """Return whether a program can keep no state; `ambient`: names bound before it starts."""
     if len(source) > LONGEST:
         return False
     try:
@@ -73,12 +73,12 @@ def is_pure(source: str, ambient: Collection[str]) -> bool:
 
 
 def _keeps_nothing(body: Sequence[ast.stmt]) -> bool:
-    """Return whether what a module or a class holds for good are functions and constants."""
+    """Return whether a module's or class's body has only functions, classes, imports, constants."""
     return all(_is_fixed(one) for one in body)
 
 
 def _is_fixed(one: ast.stmt) -> bool:
-    """Return whether a statement outside functions makes nothing that can change."""
+    """Return whether a statement outside functions creates no mutable state."""
     if isinstance(one, ast.FunctionDef):
         defaults = (*one.args.defaults, *one.args.kw_defaults)
         plain = all(_name(each) in TRUSTED[:2] for each in one.decorator_list)
@@ -94,7 +94,7 @@ def _is_fixed(one: ast.stmt) -> bool:
 
 
 def _is_constant(node: ast.expr) -> bool:
-    """Return whether an expression stands for a value that nothing can change."""
+    """Return whether an expression is an immutable constant, such as `(1, -2)`."""
     if isinstance(node, ast.Call):  # float("inf")
         plain = _name(node.func) == TRUSTED[2] and not node.keywords
         return plain and all(isinstance(one, ast.Constant) for one in node.args)
@@ -108,7 +108,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _problems(tree: ast.Module, ambient: Collection[str]) -> Iterator[ast.AST]:
-    """Yield what might keep a state, or reach one."""
+    """Yield the syntax nodes that might keep state or give access to it."""
     nodes = list(ast.walk(tree))
     yield from (node for node in nodes if not isinstance(node, KINDS))
     yield from (node for node in nodes if not set(TRUSTED).isdisjoint(_bound(node)))
@@ -126,9 +126,9 @@ def _problems(tree: ast.Module, ambient: Collection[str]) -> Iterator[ast.AST]:
 def _odd_names(
     nodes: Sequence[ast.AST], modules: Mapping[str, str], ambient: Collection[str]
 ) -> Iterator[ast.AST]:
-    """Yield attributes that are set or lead inside, and names of what is not listed here.
+    """Yield attributes that are set, internal or not listed, and names that are not allowed.
 
-    A module is named before a dot only, or it could be had without its list.
+    A module's name may stand only before a dot: a copy would give access to unlisted attributes.
     """
     owners = set[int]()
     for node in nodes:
@@ -147,18 +147,18 @@ def _odd_names(
 
 
 def _missing(module: str, *names: str) -> list[str]:
-    """Return what is not to be had of a module; its own name where there is none."""
+    """Return the names that `MODULES` does not list for a module, or the unlisted module's name."""
     if module not in MODULES:
         return [module]
     return [name for name in names if name not in MODULES[module].split()]
 
 
 def _bound(node: ast.AST) -> list[str]:
-    """Return the names that a node binds, names of variables apart that are bound in functions."""
+    """Return the names that an import, definition or assignment binds; parameters do not count."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [one.asname or one.name for one in node.names]
     if isinstance(node, ast.Nonlocal):
-        return [TRUSTED[0] for name in node.names if INNARDS.match(name)]
+        return [TRUSTED[0] for name in node.names if INNARDS.match(name)]  # counts as a problem
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     stored = isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)

@@ -1,8 +1,8 @@
-"""How a program is run on one input, in a process of its own; each runner ends that process.
+"""Runners: each runs a program on one input in a separate process, and ends that process.
 
-By now the process has its user, its limits and its descriptors: 0 is the input, 1 and 2 what the
-program writes, 3 what the runner reports. All of it is the program's, which may forge any report:
-it can only say what it returned, and does not know what it should have.
+The process already has its user, its limits and its descriptors: 0 is the input, 1 and 2 are stdout
+and stderr, 3 takes the runner's report. The program controls this process and can forge the report;
+but a report only states the returned value, and the process does not have the expected value.
 """
 
 import ast
@@ -32,17 +32,17 @@ from podium.sandbox.inside.purity import is_pure
 TIMEOUT_S = 6  # real time for compiling the program, and again for each test
 DIGITS = 50_000  # longest integer that may be printed or read, in decimal digits
 SLOW, FAILED, GONE = -3, -4, -5
-"""The published codes; GONE stands for the end of the evaluator's own process."""
+"""Error codes of the published evaluator; GONE: the program ended the evaluator's own process."""
 DEEPEST = 200
-"""Nesting below which a returned value is not looked at: no expected value goes as deep."""
+"""Maximum nesting depth of a returned value that is read; no expected value is as deep."""
 
 STARRED = (
     *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random"),
     *("statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins"),
     "typing",
 )
-"""Modules whose names every program finds: starred in this order, then bound by their own names,
-so `open` is that of `io`, which no stand-in covers."""
+"""Modules that every program finds imported: by `from ... import *` in this order, then by name. So
+`open` is a global name of the program, which the mock of `builtins.open` does not replace."""
 
 HEADER = "".join(
     [f"from {name} import *\n" for name in STARRED]
@@ -58,48 +58,50 @@ DISABLED = {
     "shutil": "chown move rmtree",
     "subprocess": "Popen",
 }
-"""What honest programs miss too: calling one raises TypeError, and so does os.environ[...] = ..."""
+"""Module -> functions that are set to None, so that a call raises TypeError; so does os.environ[
+...] = ..., which calls `putenv`."""
 
 PLAIN = (int, float, str, list, tuple, dict)
-"""Types whose values, those of subclasses included, can equal an expected one."""
+"""Types whose values, and those of their subclasses, can equal an expected value."""
 NUMERIC = ("networkx", "numpy", "pandas", "scipy", "sklearn")
-"""Words for which numpy is loaded while it still can be; there it always is, at 0.1 s a program."""
+"""Words in a program for which numpy is imported before functions are disabled. The published
+evaluator always imports numpy, which takes 0.1 s per program."""
 UNIMPORTABLE = ("ipdb", "joblib", "psutil", "resource", "tkinter")
 
 
 LACKING: list[str] = []
-"""Packages that programs may count on and this box lacks."""
+"""Packages that programs may import but that this box lacks."""
 LACKS = 119
-"""The exit code of a process that looked for one of them: the program is not to blame."""
+"""Exit code of a process that imported a package of `LACKING`: the program is not graded."""
 
 
 class LackingFinder:
-    """Ends a program that looks for a package of `LACKING`, before it can do without."""
+    """Import hook that ends a program if it imports a package of `LACKING`, even inside `try`."""
 
     @staticmethod
     def find_spec(name: str, *_: Any) -> None:
-        """Find nothing; asked last, for a module that no other finder has."""
+        """Return None, or end the process; Python calls this after all other finders."""
         if name.partition(".")[0] in LACKING:
             os._exit(LACKS)
 
 
 class TimeoutException(Exception):
-    """The alarm; programs that catch every exception catch it, and run on."""
+    """Raised at the time limit; a program that catches every exception catches it and continues."""
 
 
 class Official:
     """A program run as LiveCodeBench's published evaluator runs it, faults included.
 
     Its semantics are those of lcb_runner/evaluation/testing_util.py, github.com/LiveCodeBench/
-    LiveCodeBench @28fef95, in our own words: the program is a function in this process, called once
-    per test with stand-ins for `sys.stdin` and `sys.stdout`, or a method called on one object.
-    State carries over, alarms count real time, and some correct programs fail; `rules="official"`
-    of suites/code_grading.py exists to show which. Where a line below looks wrong, it is so there.
-    One thing differs: results are compared outside, so no `__eq__` of the program's decides.
+    LiveCodeBench @28fef95, reimplemented: the program is a function in this process, called once
+    per test with mocks of `sys.stdin` and `sys.stdout`, or a method called on one object. State is
+    kept between tests, alarms count real time, and some correct programs fail; `rules="official"`
+    of suites/code_grading.py shows which. Lines below that look wrong copy the original. One thing
+    differs: results are compared outside the box, so the program's own `__eq__` is never used.
     """
 
     def __init__(self, source: str, entry: str | None) -> None:
-        """Compile the program, and run what stands outside its functions; `one` tells of errors."""
+        """Compile the program and run its module-level code; `one` reports errors of this step."""
         self._entry, self._error = entry, b""
         self._method: Callable[..., Any] = types.SimpleNamespace
         become_evaluator(source)
@@ -115,7 +117,7 @@ class Official:
     def one(self, data: bytes) -> bytes:
         """Run one test; return `{"output": text}`, `{"returned": value}` or `{"error", "code"}`.
 
-        `data` is the text of standard input, or a JSON list of arguments; `value` is tagged.
+        `data` is the text of standard input, or a JSON list of arguments; `value` is type-tagged.
         """
         if self._error:
             return self._error
@@ -151,14 +153,14 @@ class Official:
 
 
 class _Output(io.StringIO):
-    """What stands in for standard output; it has no buffer, and closing it is an error."""
+    """The mock of `sys.stdout`: it has no attribute `buffer`, and closing it raises TypeError."""
 
     def close(self) -> NoReturn:
         raise TypeError("standard output cannot be closed")
 
 
 class _Input:
-    """What stands in for `sys.stdin`: not iterable, and `read` always returns everything."""
+    """The mock of `sys.stdin`: not iterable, and `read` always returns the whole input."""
 
     def __init__(self, text: str) -> None:
         self._text, self._lines = text, io.StringIO(text)
@@ -178,7 +180,7 @@ class _Input:
 
 
 class _Buffer:
-    """What stands in for `sys.stdin.buffer`: every line it reads is the first."""
+    """The mock of `sys.stdin.buffer`: `readline` always returns the first line."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -192,7 +194,7 @@ class _Buffer:
 
 @contextmanager
 def stand_ins(text: str) -> Generator[None]:
-    """Replace sys.stdin, methods of the stream that was there (`from sys import stdin`), open."""
+    """Mock sys.stdin, the real stdin's methods (for `from sys import stdin`) and builtins.open."""
     lines = iter(text.split("\n"))
     real, opened = cast(Any, sys.stdin), builtins.open
 
@@ -215,14 +217,14 @@ def stand_ins(text: str) -> Generator[None]:
 
 
 def become_evaluator(source: str) -> None:
-    """Make this process the evaluator's: the alarm, and the functions that are gone."""
+    """Prepare the process as the evaluator does: set the alarm, disable functions and modules."""
     if "numpy" not in LACKING and any(name in source for name in NUMERIC):
         with suppress(ImportError):
             importlib.import_module("numpy")
     sys.set_int_max_str_digits(DIGITS)
     os.environ["OMP_NUM_THREADS"] = "1"
     builtins.exit = sys.exit
-    for module, names in DISABLED.items():  # by name: subprocess loads threading, which forks pay
+    for module, names in DISABLED.items():  # imported late: threading would slow down forks
         for name in names.split():
             setattr(importlib.import_module(module), name, None)
     sys.modules.update({name: cast(Any, None) for name in UNIMPORTABLE})
@@ -230,7 +232,7 @@ def become_evaluator(source: str) -> None:
 
 
 def _alarmed(*_: Any) -> NoReturn:
-    """Interrupt the program; the words end up in its output."""
+    """Handle the alarm: interrupt the program; the printed line becomes part of its output."""
     print("time limit: the alarm went off")  # noqa: T201
     raise TimeoutException
 
@@ -250,7 +252,7 @@ def _wrapped(source: str) -> str:
 
 
 def _unguarded(source: str) -> str:
-    """Return the program with a __main__ guard opened, where that is the last statement."""
+    """Return the program; a last statement `if __name__ == '__main__'` is replaced by its body."""
     body = ast.parse(source).body
     last = body[-1]
     if isinstance(last, ast.If) and ast.unparse(last.test) == "__name__ == '__main__'":
@@ -259,14 +261,14 @@ def _unguarded(source: str) -> str:
 
 
 def _compiled(source: str, name: str) -> Callable[..., Any]:
-    """Execute the source and return its function, or its method where it says `class Solution`."""
+    """Execute the source; return its function `name` or, with `class Solution`, its method."""
     module = types.ModuleType("tmp_sol", "")
     exec(source, module.__dict__)
     return getattr(module.Solution() if "class Solution" in source else module, name)
 
 
 def tagged(value: Any, depth: int = 0) -> Any:
-    """Return a value as type-tagged JSON: as the plain value that it equals, where there is one."""
+    """Return a value as type-tagged JSON: the equal plain value, or the name of any other type."""
     if value is None or isinstance(value, bool):
         return value
     kind = cast(Any, next((one for one in type(value).__mro__ if one in PLAIN), None))
@@ -281,7 +283,7 @@ def tagged(value: Any, depth: int = 0) -> Any:
 
 
 def _scalar(value: Any) -> Any:
-    """Return the plain number that one of another type equals: a fraction, a numpy scalar."""
+    """Return the plain number equal to a Decimal, Fraction, complex or numpy scalar, if any."""
     if isinstance(value, Decimal | Fraction | complex):
         equal = [one for one in (int(value.real), float(value.real)) if one == value]
     elif type(value).__module__ == "numpy" and not getattr(value, "shape", True):
@@ -292,12 +294,12 @@ def _scalar(value: Any) -> Any:
 
 
 def _as_bytes(result: dict[str, Any]) -> bytes:
-    """Return a result as bytes; half characters as the escapes that JSON has for them."""
+    """Return a result as JSON bytes; lone surrogates are written as JSON escapes."""
     return json.dumps(result, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _safe_repr(error: BaseException) -> str:
-    """Return a representation of an exception, which is the program's and may fail itself."""
+    """Return an exception's repr, which a program may define, or its type's name if that fails."""
     try:
         return repr(error)[:300]
     except Exception:
@@ -311,12 +313,12 @@ def _failure(error: BaseException, code: int) -> bytes:
 
 
 def run_tests(source: str, given: bytes) -> dict[str, Any]:
-    """Run the program and the tests that the input holds: `{"token": text, "test": code}`.
+    """Run the program with the unit tests in the input, `{"token": text, "test": code}`.
 
     As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): both are
-    executed in a module `__test__`, so a program that knows how can forge what is reported. Against
-    those that only end early or print a verdict: the report counts the tests that were run, and
-    carries a token that was put away before the program began.
+    executed in one module, `__test__`, so a program written for it can forge the report. A program
+    that only ends early or prints a verdict cannot: the report has the number of executed tests and
+    the token, which is read before the program starts.
     """
     import unittest  # slow to load, and needed only here
 
@@ -336,18 +338,18 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
 
 
 RESULT, CHANNEL = 3, 4
-DEPTH = 50_000  # recursion limit of methods: the header's own
+DEPTH = 50_000  # recursion limit of methods, as in `HEADER`
 FRAMES = 10
-"""Calls below the program here, which are not below a script: Python counts them as recursion."""
+"""Stack frames of this module below the program's: they are added to the recursion limit."""
 NAMES: dict[str, Any] = {}
-"""Python's builtins and what LeetCode's header imports, as the published evaluator has it: bound to
-each name in every module, they would cost a millisecond."""
+"""Python's builtins and all names of `HEADER`, used as the builtins of programs with a method: to
+execute the header in every run would take a millisecond."""
 DICTS = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
-"""Mappings that pass as a plain dictionary: in Python they are equal to one."""
+"""Mapping types that are encoded as a dictionary, because Python's `==` treats them as equal."""
 
 
 def script(source: str, entry: str | None) -> NoReturn:
-    """Run the program as `__main__`: what it reads and writes are real descriptors."""
+    """Run the program as `__main__`, with the real stdin, stdout and stderr."""
     module = _main_module()
     sys.setrecursionlimit(1000 + FRAMES)
     sys.set_int_max_str_digits(DIGITS)
@@ -355,11 +357,11 @@ def script(source: str, entry: str | None) -> NoReturn:
 
 
 def call(source: str, entry: str | None) -> NoReturn:
-    """Call a method of `class Solution`, else a function, with the input's arguments."""
+    """Call `entry`, a method of `class Solution` or a function, with the input's arguments."""
     inputs = _inputs(source)
     given = next(inputs)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    module = _main_module()  # a guarded main block is not what is asked
+    module = _main_module()  # renamed below, so that no `__main__` block runs
     module.__dict__.update(__name__="solution", __builtins__=NAMES)
     sys.setrecursionlimit(DEPTH)
     sys.set_int_max_str_digits(DIGITS)
@@ -378,9 +380,9 @@ def call(source: str, entry: str | None) -> NoReturn:
 
 
 def _inputs(source: str) -> Generator[bytes]:
-    """Yield the input; then, to a pure program that was left a channel, those that the box sends.
+    """Yield the first input; for a pure program with a channel, also further inputs from the judge.
 
-    Each answer is told on the channel, and the next one's result goes where this one's went.
+    After each answer this sends `done`; each further input comes with a file for its result.
     """
     with open(0, "rb", closefd=False) as file:
         given = file.read()
@@ -403,7 +405,7 @@ def _inputs(source: str) -> Generator[bytes]:
 
 
 def official(source: str, entry: str | None) -> NoReturn:
-    """Answer inputs as LiveCodeBench's published evaluator does, until the box ends the process."""
+    """Run tests as LiveCodeBench's published evaluator does, until the judge ends the process."""
     program = Official(source, entry)
     channel = socket.socket(fileno=CHANNEL)
     while True:
@@ -419,7 +421,7 @@ def official(source: str, entry: str | None) -> NoReturn:
 
 
 def unittest(source: str, entry: str | None) -> NoReturn:
-    """Run the program and the unit tests that the input holds in one process."""
+    """Run the program and the unit tests from the input in one process."""
     with open(0, "rb", closefd=False) as file:
         given = file.read()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -439,7 +441,7 @@ RUNNERS: dict[str, Callable[[str, str | None], None]] = {
 
 
 def load_header() -> None:
-    """Load what a method's header imports, once, in the zygote."""
+    """Execute `HEADER` into `NAMES` once, in the zygote, for all its forks."""
     limit = sys.getrecursionlimit()
     exec(compile(HEADER, "header.py", "exec"), NAMES)
     sys.setrecursionlimit(limit)
@@ -449,7 +451,7 @@ def load_header() -> None:
 
 
 def _main_module() -> types.ModuleType:
-    """Return a new `__main__`, with the two names that `site` would add to the builtins."""
+    """Return a new module `__main__`; add `exit` and `quit` to the builtins, as `site` does."""
     builtins.exit = builtins.quit = sys.exit  # pyright: ignore[reportAttributeAccessIssue]
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__="solution.py", __builtins__=builtins)
@@ -468,7 +470,7 @@ def _execute(source: str, module: types.ModuleType) -> int:
 
 
 def _complain(error: BaseException) -> int:
-    """Do what Python does with an exception that nobody caught; return the exit code."""
+    """Print an uncaught exception as Python does; return the exit code."""
     if isinstance(error, SystemExit):
         if error.code is None or isinstance(error.code, int):
             return error.code or 0
@@ -476,7 +478,7 @@ def _complain(error: BaseException) -> int:
             sys.stderr.write(f"{error.code}\n")
         return 1
     with suppress(BaseException):
-        mine = error.__traceback__  # the frame of this file is none of the program's
+        mine = error.__traceback__  # without the frame of this file
         traceback.print_exception(error.with_traceback(mine and mine.tb_next), file=sys.stderr)
     return 1
 
@@ -484,7 +486,7 @@ def _complain(error: BaseException) -> int:
 def end(code: int) -> NoReturn:
     """End the process as Python would: threads joined, exit functions called, files flushed."""
     with suppress(BaseException):
-        cast(Any, sys.modules["threading"])._shutdown()  # where the program loaded it
+        cast(Any, sys.modules["threading"])._shutdown()  # if the program loaded it
     with suppress(BaseException):
         cast(Any, atexit)._run_exitfuncs()
     with suppress(BaseException):
@@ -501,7 +503,7 @@ def _flush() -> None:
 
 
 def report(result: Any) -> None:
-    """Write what the run came to, for the box to pass on."""
+    """Write the run's result to descriptor 3, from which the judge passes it on."""
     data = memoryview(json.dumps(result).encode())
     while data:
         data = data[os.write(RESULT, data) :]

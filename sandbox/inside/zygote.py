@@ -1,7 +1,7 @@
-"""The zygote: a process that has seen no input, and forks one process per run.
+"""The zygote: a process that reads no program and no input, and forks one process per run.
 
-A fork of the supervisor would inherit what it ever held. The zygote holds an order at a time; a
-program's source and input come as descriptors and are read after the fork.
+A fork of the supervisor would inherit all data in the supervisor's memory. The zygote has only one
+order in memory; source and input arrive as file descriptors, which are read after the fork.
 """
 
 import ctypes
@@ -29,23 +29,24 @@ PRELOADED = (
     *("os", "random", "re", "signal", "statistics", "string", "struct", "sys"),
     *("time", "traceback", "typing", "types"),
 )
-"""What programs import most; a fork finds it loaded. Not threading: its hook costs forks 0.3 ms."""
+"""Modules that programs often import, loaded before the fork. Without threading, whose hook would
+cost 0.3 ms per fork."""
 
 PLACE = {"HOME": PLACES[0], "TMPDIR": PLACES[0]}
-"""Where programs start in most boxes, as their environment has it."""
+"""Environment variables with the folder in which programs start in most boxes."""
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
-CHANNEL = 100  # the zygote's descriptor of its channel: above all that an order brings
+CHANNEL = 100  # descriptor of the zygote's socket to the judge, above those that orders bring
 STACK_BYTES = 120 << 20
-"""What the main thread's stack may grow to: the kernel leaves it a gap of at least this size."""
+"""Maximum stack of the main thread, in bytes: the kernel keeps at least this much space free."""
 ADDRESS_SLACK = 4 << 30
-"""Address space beyond the memory limit, for thread stacks, which are mapped and hardly used."""
+"""Bytes of address space beyond the memory limit: thread stacks are mapped but hardly used."""
 FORKS = 200
 
 
 def start(refused: bytes = b"") -> tuple[socket.socket, int]:
-    """Fork the zygote; return the channel to it and its process id.
+    """Fork the zygote; return the socket to it and its process id.
 
-    `refused` is a filter of system calls, as sandbox/seccomp.py makes it, for it and its forks.
+    `refused` is a seccomp filter (sandbox/seccomp.py) for the zygote and its forks; empty: none.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
@@ -65,7 +66,7 @@ class _Filter(ctypes.Structure):
 
 
 def _install_filter(calls: bytes) -> None:
-    """Have the kernel refuse system calls to this process and its forks, where it can."""
+    """Install a seccomp filter for this process and its forks, only on 64-bit x86 and ARM."""
     if calls and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32:
         code = _Filter(len(calls) // 8, calls)
         libc.prctl(isolation.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -74,7 +75,7 @@ def _install_filter(calls: bytes) -> None:
 
 
 def serve(channel: socket.socket) -> None:
-    """Load what programs import, then answer orders until the supervisor is gone."""
+    """Import `PRELOADED`, then fork a process for each order until the supervisor has ended."""
     os.dup2(channel.fileno(), CHANNEL)
     channel.detach()
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -107,7 +108,7 @@ def serve(channel: socket.socket) -> None:
 
 
 def fork() -> int:
-    """Fork, again while a fork bomb that is being swept away leaves no room for it."""
+    """Fork; retry while a fork bomb, which is being killed, leaves no process slot free."""
     for _ in range(FORKS):
         with suppress(BlockingIOError):
             return os.fork()
@@ -116,7 +117,7 @@ def fork() -> int:
 
 
 def _report(channel: socket.socket, pid: int, sweep: bool) -> None:
-    """Tell the supervisor the process, then how it ended."""
+    """Send the supervisor the process id (not for a sweep), and later how the process ended."""
     if not sweep:
         channel.send(b"%d" % pid)
     _, status, usage = os.wait4(pid, 0)
@@ -128,12 +129,12 @@ def _report(channel: socket.socket, pid: int, sweep: bool) -> None:
 
 
 def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> NoReturn:
-    """Turn this fork into the program's process: descriptors, limits, user; then run it.
+    """Turn this fork into the program's process (descriptors, limits, user), then run the program.
 
-    `modules` are those of the box, which no program is to find loaded.
+    `modules` are podium's own modules, which are unloaded so that no program can use them.
     """
     try:
-        # Whoever else reads the file at the same time moves no place in it.
+        # pread: other processes that read this file at the same time share its offset.
         source = os.pread(files[0], os.fstat(files[0]).st_size, 0).decode("utf-8", errors="replace")
         for standard, file in enumerate(files[1:]):
             os.dup2(file, standard)
@@ -161,7 +162,7 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
 def limit(order: dict[str, Any]) -> None:
     """Set this process's limits; its children inherit them."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as file:  # noqa: PTH123
-        file.write(b"1000")  # in want of memory, the kernel takes the program and not its box
+        file.write(b"1000")  # if memory runs out, the kernel kills the program, not its box
     cpu_s = int(order["cpu_s"]) + 2
     most = order["memory_bytes"] + ADDRESS_SLACK
     for kind, soft, hard in (
@@ -185,7 +186,7 @@ def _lower(kind: int, soft: int, hard: int) -> None:
 
 
 def _look_new() -> tuple[str, ...]:
-    """Look like a Python started from a shell, once for all forks; return the box's modules."""
+    """Make this process, and so all forks, look like a new Python; return podium's modules."""
     os.environ.clear()
     os.environ.update(PLACE, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     os.umask(0o022)
@@ -199,6 +200,6 @@ def _look_new() -> tuple[str, ...]:
 
 
 def stream(file: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWrapper:
-    """Return a standard stream as Python opens it, over a descriptor."""
+    """Return a text stream over the descriptor `file`, as Python opens standard streams."""
     opened = open(file, mode, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
     return cast(io.TextIOWrapper, opened)

@@ -26,12 +26,12 @@ RESIDUES: tuple[Split, ...] = (
 )
 
 PATIENCE = 400
-"""Number of successive draws without a new question after which a topic counts as exhausted."""
+"""A topic counts as exhausted after this number of successive draws without a new question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question before it has an id."""
+    """A generated question before it has an id."""
 
     key: str
     """Identifies the question independently of its wording: topic and parameters."""
@@ -43,7 +43,7 @@ class Draft:
 
 
 Topic = Callable[[Random], Draft | None]
-"""Draws one question, or returns None if the draw is unusable (an answer out of range)."""
+"""Generates one random question, or None if it is unusable, e.g. with an answer out of range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

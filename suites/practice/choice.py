@@ -1,4 +1,4 @@
-"""`practice-choice`: generated four-way science questions, shaped like GPQA questions."""
+"""`practice-choice`: generated science questions with four options, like GPQA questions."""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 3
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProblem:
-    """A four-way question before it is worded."""
+    """A four-option question before it is worded."""
 
     rng: Random
     key: str
@@ -156,7 +156,7 @@ def number(value: Decimal | int) -> str:
 
 
 def _quantity(rng: Random, key: str, values: Sequence[Decimal | int], unit: str) -> ChoiceProblem:
-    """Return a question; the first value is right, the others result from common mistakes."""
+    """Return a question; the first of `values` is right, the others result from common mistakes."""
     right, *slips = (f"{number(value)} {unit}".strip() for value in values)
     return ChoiceProblem(rng, key, right, slips)
 

@@ -1,4 +1,4 @@
-"""`practice-composed`: generated questions that need a fact and a computation, in 2 to 4 hops."""
+"""`practice-composed`: generated questions that need facts and a computation, in 2 to 4 steps."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ platinum Pt 78 6 transition metal; gold Au 79 6 transition metal; mercury Hg 80 
 bismuth Bi 83 6; radon Rn 86 6 noble gas; radium Ra 88 7 alkaline earth metal; uranium U 92 7
 """
 AboutTwo = Callable[[Random, int, int], tuple[str, int]]
-"""Draws an operation on two numbers, and returns its name and its result."""
+"""Chooses a random operation on two numbers, and returns its name and its result."""
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
 """In order of distance from the Sun."""
 UNITS = {
@@ -101,13 +101,13 @@ BY_NUMBER = {element.number: element for element in ELEMENTS}
 
 
 def gcd_or_lcm(rng: Random, a: int, b: int) -> tuple[str, int]:
-    """Return the name and the value of the gcd or the lcm of two numbers, drawn at random."""
+    """Return the name and the value of the gcd or the lcm of a and b, chosen at random."""
     multiple = "least common multiple", lcm(a, b)
     return rng.choice((("greatest common divisor", gcd(a, b)), multiple, multiple))
 
 
 def sum_or_product(rng: Random, a: int, b: int) -> tuple[str, int]:
-    """Return the name and the value of the sum or the product of two numbers, drawn at random."""
+    """Return the name and the value of the sum or the product of a and b, chosen at random."""
     return rng.choice((("sum", a + b), ("product", a * b)))
 
 
@@ -142,7 +142,7 @@ def _power_direct(rng: Random) -> Draft | None:
 
 
 def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
-    """Return questions about n, called `fact` in them: by name, the answer and two wordings."""
+    """Return questions on n, which they call `fact`: name -> (answer, two wordings)."""
     return {
         "divisor count": (len(divisors(n)), (
             f"How many positive divisors does {fact} have?",

@@ -2,8 +2,8 @@
 
 Each part but the last defines a letter, and a part depends on the letters that it mentions: the
 text fixes which parts are sequential or parallel. The worker pool `rehearsal-deep` has a worker for
-each skill, a cheap one for sums, and two distractors. On it, deep_calibration.py at bbc2f728
-measures oracles, fixed plans, listed templates and rules. Frozen before any training.
+each skill, a cheap one for sums, and two distractors. On that pool, the script deep_calibration.py
+(commit bbc2f728) measured oracles, fixed plans and rules. The suite was frozen before any training.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +28,9 @@ from podium.suites.practice.integer import (
 )
 
 LETTERS = "cdghjkpqrtvwz"
-"""Names of parts: letters that are no article, no unit in the phrases below and no operation."""
+"""Letters for parts: none is also an article, an operation, or a unit in the phrases below."""
 TAMED = [element for element in ELEMENTS if element.symbol not in (*TWO_SPELLINGS, "Hg")]
-"""Elements with only one English spelling, without mercury, whose name is also a planet's."""
+"""Elements with only one English spelling, except mercury, whose name is also a planet's."""
 MOST, FACTORED = 99_999, 9_999  # the largest value of a part, and of a number to factor
 LEAST = 11  # the smallest answer: smaller ones could be guessed
 
@@ -44,9 +44,9 @@ class Value:
 
 
 Said = tuple[str, int]
-"""A part of a question: its wording and its value."""
+"""A part (step) of a question: its wording and its value."""
 Skill = Callable[[Random, Sequence[Value]], Said]
-"""Draws a part that uses the given values, at most two."""
+"""Generates a random part of a question that uses the given values, at most two."""
 
 
 def _element(rng: Random, values: Sequence[Value]) -> Said:
@@ -166,7 +166,7 @@ parts use no earlier part; other parts use the latest one or two parts that are 
 
 
 def _drawn(shape: str) -> Topic:
-    """Return the topic that draws questions whose parts need the skills listed in `shape`."""
+    """Return the topic that generates questions whose parts need the skills listed in `shape`."""
 
     def topic(rng: Random) -> Draft | None:
         letters, open_parts, sentences = rng.sample(LETTERS, len(shape)), list[Value](), list[str]()

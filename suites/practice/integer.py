@@ -411,7 +411,7 @@ def integer_question(id: str, draft: Draft) -> Question:
 
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by equality of integers; a reply without an integer is wrong, counted as unparsed."""
+    """Grade by equality of integers; a reply without an integer is wrong and has no `extracted`."""
     reading = read_integer(reply)
     facts = {READ_BY: reading.rule}
     if reading.value is None:

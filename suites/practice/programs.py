@@ -53,7 +53,7 @@ PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
 OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
-"""Method name, goal in words, shape of the result, largest n of a test, reference solution."""
+"""Method name, goal in words, type of the result, largest n of a test, reference solution."""
 Grid = list[list[int]]
 AboutGrid = tuple[str, str, Shape, Callable[[Grid], Any]]
 Text = tuple[str, str, Shape, Callable[[str], Any]]
@@ -69,11 +69,11 @@ class Problem:
     returns: Shape
     solve: Callable[..., Any]
     inputs: Mapping[str, Shape]
-    """Names and shapes of the arguments, in order."""
+    """Names and types of the arguments, in order."""
     draw: Callable[[Random], tuple[Any, ...]]
 
     def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
-        """Return the question, for a method or stdin, or None if all hidden answers are equal."""
+        """Return the question, for a method or stdin; None if all hidden outputs are equal."""
         drawn = self._drawn(rng)
         if drawn is None:
             return None
@@ -92,7 +92,7 @@ class Problem:
         )
 
     def _drawn(self, rng: Random) -> list[tuple[Any, ...]] | None:
-        """Draw test arguments whose hidden answers differ, so that no constant passes, or None."""
+        """Draw test arguments with different hidden outputs, so no constant passes; else None."""
         for _ in range(TRIES):
             drawn = [self.draw(rng) for _ in range(PUBLIC + HIDDEN)]
             answers = [json.dumps(self._solved(arguments)) for arguments in drawn[PUBLIC:]]
@@ -529,7 +529,7 @@ def _intervals(rng: Random) -> Draft | None:
 
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by running the reply's program on all tests in sandbox `box`; its errors propagate."""
+    """Grade by running the reply's program on all tests in the sandbox `box`."""
     box, tests = required_box(box, "practice-code"), read_tests(unsealed(question))
     program = program_of(reply, tests.method)
     if program is None:
@@ -542,7 +542,7 @@ def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
 
 @dataclass(frozen=True, slots=True)
 class PracticeCode(PracticeSuite):
-    """The practice suite whose questions show some of their tests."""
+    """The suite practice-code, whose questions show some of their tests."""
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Return the share of the shown tests that pass; raises SandboxError if `box` fails."""

@@ -106,7 +106,7 @@ TOPICS: Mapping[str, Topic] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen(PracticeSuite):
-    """A practice suite with other wordings or combinations in `eval`; created by `unseen`."""
+    """A practice suite with other wordings or fact combinations in `eval`; created by `unseen`."""
 
     plain: PracticeSuite
     """The practice suite from which `train`, `validation` and the grader are taken."""
@@ -186,7 +186,7 @@ def _instead(text: str, task: str) -> str:
     """Replace the task in a question; in a programming question, only the paragraph below TASK."""
     head, heading, body = text.rpartition(TASK)
     _, gap, tail = body.partition("\n\n")
-    return f"{head}{heading}{task}{gap}{tail}"  # without a heading only the task is left
+    return f"{head}{heading}{task}{gap}{tail}"  # without a heading only the task remains
 
 
 def _file() -> dict[str, Any]:
