@@ -144,8 +144,8 @@ def trained_system(
 ) -> System:
     """Return the system in which a checkpoint plans, prompted and parsed in its own format.
 
-    Its answer is a UserError if the question's id is in `studied`, its training data; under plain
-    `inspect eval`, nothing else checks this.
+    The system raises UserError for a question whose id is in `studied`, the checkpoint's training
+    data; under plain `inspect eval`, nothing else checks this.
     """
     further = about.rounds if rounds is None else rounds
     system = conductor_system(about.form, retries=0, shown=view, rounds=RoundLimits(further))

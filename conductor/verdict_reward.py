@@ -1,7 +1,7 @@
 """Training on recorded verdicts (grades of models' replies): data set, split, rewards.
 
 A plan has one step and names a worker; that worker's recorded verdict on the question is its grade.
-A trainer never sees the evaluation questions; `study.json` lists the questions that it does see.
+A trainer never gets the evaluation questions; `study.json` lists the questions that it got.
 """
 
 import hashlib
