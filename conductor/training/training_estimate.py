@@ -149,7 +149,7 @@ ZeRO-3; `offload`: divided, with the optimiser's states in main memory."""
 def memory_of(
     shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, spread: Spread = (1, "whole")
 ) -> DeviceMemory:
-    """Return the memory that a training needs; it trains all weights, or LoRA adapters if set."""
+    """Return the memory of each device in a training of all weights, or of LoRA adapters if set."""
     (devices, way), size, gpu = spread, shape.parameters, config.run.device == "gpu"
     wide, buckets = (2 if gpu else 4), 2 if gpu and way == "whole" and devices > 1 else 1
     if config.lora:
@@ -431,7 +431,7 @@ def _usd(value: Decimal | None) -> str:
 
 
 def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:
-    """Return the plans on one of `devices`; its prompt length is that of the longest of 50."""
+    """Return the batch on each of `devices` devices; prompt length: the longest of 50 prompts."""
     config, sizes = training.config, batch_sizes(training.config, devices)
     prompts = (training.prompts.shown(row).prompt for row in training.rows(50))
     longest = max(len(prompt.encode()) for prompt in prompts)
