@@ -51,7 +51,7 @@ Fields = Mapping[str, Any]
 
 
 def model_folder(folder: Path) -> Path:
-    """Return the folder with a checkpoint's config and tokenizer: for adapters, the base model."""
+    """Return the folder with a checkpoint's config and tokenizer; adapters use the base model's."""
     if not (folder / ADAPTERS).is_file():
         return folder
     if stands_on_base(folder):

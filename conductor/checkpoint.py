@@ -153,7 +153,7 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 
 def checkpoint_digest(folder: Path) -> str:
-    """Return a digest of all files that affect plans; a resumed run must find the same one."""
+    """Return a digest of all files that affect plans; a resumed run needs the same digest."""
     names = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED, POLICY)
     paths = (folder / name for name in names if (folder / name).is_file())
     return hashlib.sha256(b"".join(map(_file_digest, paths))).hexdigest()

@@ -36,7 +36,7 @@ end token included: the characters that are missing, as each is also a token. `N
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return a regular expression of all valid plans; `later`: of empty plans (keep), too."""
+    """Return a regular expression of all valid plans; with `later`, also of the empty plan."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 
@@ -309,7 +309,7 @@ class Vocabulary:
     """The texts of a tokenizer's tokens, as a prefix tree that an automaton walks."""
 
     def __init__(self, texts: Sequence[str], ends: Sequence[int]) -> None:
-        """Store one text per token; an empty text or a part of a character is never allowed."""
+        """Store one text per token; tokens with an empty or incomplete text are never allowed."""
         self.texts, self.ends = texts, tuple(ends)
 
     def writes(self, token: int) -> bool:

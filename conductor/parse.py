@@ -314,7 +314,7 @@ def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
 
 
 def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
-    """Return the plan with the format's restrictions applied; `Malformed` if access breaks them."""
+    """Apply a format's rules on access, subtasks and workers; `Malformed` if access breaks them."""
     if form.access == "binary":
         steps = [n for n, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
         if steps:

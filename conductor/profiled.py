@@ -165,7 +165,7 @@ class ProfileLearning(SystemMethods):
 
 
 class ProfiledMethods(ProfileLearning):
-    """Further methods of profile systems whose policy is trained."""
+    """Further methods of systems that plan by profiles with a trained policy."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
         """Return the solver's arguments for `SYSTEM@x`: policy `x`, and its digest."""

@@ -107,7 +107,7 @@ COMPACT_PLAN = "Plan:"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """What a conductor that was trained on cards (texts that describe workers) can handle."""
+    """Limits of a conductor that was trained on cards (texts that describe workers)."""
 
     openings: frozenset[str] | None = None
     """First words of the cards that it was trained on: a small conductor recognises workers by
@@ -349,7 +349,7 @@ def fit_prompt(
 
 
 def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[ChatMessage]:
-    """Return the messages to add after an invalid plan: the plan and its error; compact: none."""
+    """Return the messages after an invalid plan, the plan and its error; [] if `compact`."""
     if form.layout == "compact":
         return []
     text = RETRY_JSON if form.reply == "json" else RETRY

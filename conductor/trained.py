@@ -264,7 +264,7 @@ class CheckpointMethods(SystemMethods):
         return tuple(remarks)
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a live run is refused: it reads cards, but knows none of these; else None."""
+        """Return why a live run is refused (no card in the pool is known); None if it may run."""
         reading = card_reading(self._named(x), constrained=True)
         if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
             return None

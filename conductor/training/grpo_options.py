@@ -355,7 +355,7 @@ class Resampling:
     _nth: int = 0
 
     def learnt_from(self, writes: Any, inputs: Sequence[Any], step: int) -> Group:
-        """Return a batch as large as `inputs`; groups with different rewards come first."""
+        """Return a batch as large as `inputs`; questions whose plans' rewards differ come first."""
         self._nth = self._nth + 1 if step == self._step else 0
         self._step = step  # determines replacements, so that a resumed run repeats them
         generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth

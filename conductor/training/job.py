@@ -157,7 +157,7 @@ def find_job(
     max_usd: Decimal | None = None,
     dry: bool = False,
 ) -> TrainingJob:
-    """Load a configuration's training; UserError if it must not begin."""
+    """Load and check the training that `config` describes; UserError if it must not begin."""
     limit = config.reward.max_usd if max_usd is None else max_usd
     job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
     if config.verdicts and study:
@@ -270,7 +270,7 @@ async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
 
 
 def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
-    """Return each train question once, or 8 times if the workers shown are drawn."""
+    """Return as many rows as train questions, or 8 times as many if the workers shown are drawn."""
     config = training.config
     count = sum(len(split.questions) for split in training.splits.values())
     times = 1 if training.shown.whole else 8
@@ -280,7 +280,7 @@ def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
 
 
 def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow]:
-    """Return rows to train a tokenizer on, without private texts: it would reveal their words."""
+    """Return rows to train a tokenizer on, without private texts: a vocabulary reveals words."""
 
     def saying(row: TrainingRow, text: str) -> ShownRow:
         def asked(row: TrainingRow) -> Question:
@@ -301,7 +301,7 @@ def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow
 
 
 def check_job(training: TrainingJob) -> None:
-    """Raise UserError for mistakes that show without loading a model or calling a worker."""
+    """Raise UserError for mistakes that can be detected without a model or a worker call."""
     config = training.config
     grpo_options.refuse_unready_machine(config)
     refuse_missing_folder(config)

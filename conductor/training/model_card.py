@@ -155,7 +155,7 @@ def leaks_text(run: Path) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SeedRun:
-    """One finished run, ordered by its best validation and its seed."""
+    """One finished training, ordered by its best validation and its seed."""
 
     correct: float  # score of its best validation, by which training chose `best/`
     seed: int

@@ -211,7 +211,7 @@ class _Training:
                 run_folder.append_line(self.job.out / run_folder.WARM, line)
 
     def _search(self, trial: Trial, teaches: Sampler, rng: Any) -> list[Lesson]:
-        """Try random plans for the trial's questions; return those better than the best worker."""
+        """Run random plans for questions of the trial; return a `Lesson` for each question."""
         options, size, lessons = self._given, batch_sizes(self.job.config)["group"], list[Lesson]()
         self.say(f"Searching: {options.searched} questions, {size} plans each.")
         chance = self._chance([name for name, _ in trial.questions])

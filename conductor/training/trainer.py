@@ -56,7 +56,7 @@ LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
 
 
 def without_prompts(record: logging.LogRecord) -> bool:
-    """Return False, to drop the record, for TRL's warning of a missing reward: it has a prompt."""
+    """Return False (drop the record) for TRL's warning of a missing reward: it quotes a prompt."""
     return "All reward functions returned None" not in record.getMessage()
 
 
@@ -274,7 +274,7 @@ class ConductorTrainer(TrlAdapter):
 
 
 def gathered(results: StepResults) -> StepResults:
-    """Return a step's results of all processes."""
+    """Return a step's results, collected from all processes."""
     if grpo_options.world_size() == 1:
         return results
     items: Any = gather(results.items)

@@ -163,7 +163,7 @@ def _chat(turns: Sequence[ChatMessage]) -> list[dict[str, str]]:
 
 EarlierRound = tuple[str, str]
 """The policy's whole text of a first round, and the last reply of its workflow, for the prompt of
-a later round. Never saved to a file."""
+a later round. Saved only if every suite's texts may be published (rounds.py)."""
 
 
 @dataclass(frozen=True, slots=True)

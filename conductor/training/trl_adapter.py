@@ -14,7 +14,7 @@ Trainer: Any = GRPOTrainer
 
 
 class TrlAdapter(Trainer):
-    """GRPOTrainer (arXiv 2402.03300) whose steps a subclass replaces by public methods."""
+    """GRPOTrainer (arXiv 2402.03300) with public methods that a subclass can override."""
 
     def write_plans(self, prompts: Any) -> Any:
         """Generate a completion for each prompt of a batch."""
