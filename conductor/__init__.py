@@ -1,4 +1,4 @@
-"""Plans written by a model: the conductor (arXiv 2512.04388), prompted or trained.
+"""Conductors (arXiv 2512.04388): prompted or trained models that plan which workers to call.
 
 Read `prompt.py` and `policy.py` first; `training/train.py` runs a whole training.
 """
@@ -20,4 +20,4 @@ SYSTEMS: Mapping[str, SystemCard] = {
         profiled.PROFILED_SHUFFLED,
     )
 }
-"""Cards by system name. `conductor` is the trained one; then other released checkpoints."""
+"""System name -> its card. `conductor` plans with the released checkpoint `trained`."""

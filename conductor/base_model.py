@@ -51,7 +51,7 @@ Fields = Mapping[str, Any]
 
 
 def model_folder(folder: Path) -> Path:
-    """Return the folder of a checkpoint's configuration and tokenizer: for adapters, the base's."""
+    """Return the folder with a checkpoint's config and tokenizer; adapters use the base model's."""
     if not (folder / ADAPTERS).is_file():
         return folder
     if stands_on_base(folder):
@@ -82,7 +82,7 @@ def base_folder() -> Path:
 
 
 def packed_file(package: str = PACKAGE) -> Path:
-    """Return the installed GGUF file; UserError if it is missing or not the pinned one."""
+    """Return the installed GGUF file; UserError if it is missing or of another version."""
     try:
         path = Path(str(metadata.distribution(package).locate_file(FILE)))
         with path.open("rb") as file:
@@ -142,7 +142,7 @@ def model_settings(fields: Fields) -> dict[str, Any]:
 
 
 def tensor_name(name: str) -> str:
-    """Return the name in transformers of a GGUF tensor.
+    """Return transformers' name of a GGUF tensor.
 
     >>> tensor_name("blk.3.attn_q.weight")
     'model.layers.3.self_attn.q_proj.weight'
@@ -154,7 +154,7 @@ def tensor_name(name: str) -> str:
 
 
 def _halves(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Reorder a projection's rows for rotary embeddings: GGUF's pairs to transformers' halves."""
+    """Reorder a projection's rows for rotary embeddings: pairs (GGUF) to halves (transformers)."""
     pairs = rows.reshape(heads, -1, 2, rows.shape[-1])
     return pairs.swapaxes(1, 2).reshape(rows.shape)
 

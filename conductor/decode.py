@@ -1,8 +1,8 @@
 """Decoding: sampled or greedy tokens, constrained by a guide, for one request or a batch.
 
-Speculative: guesses are the tokens that earlier followed the same three tokens, and one forward
-pass verifies all guesses. The result equals decoding token by token, up to float32 rounding, as
-sums depend on the number of rows in a pass.
+Decoding is speculative: guesses are the tokens that followed the same three tokens in earlier
+replies, and one forward pass verifies them all. The result equals decoding token by token, up to
+float32 rounding, as sums depend on the number of rows in a pass.
 """
 
 import os
@@ -26,9 +26,9 @@ Stop = Literal["stop", "max_tokens", "model_length"]
 """Inspect's stop reasons: an end token, the caller's `max_tokens`, or a full context."""
 CONTEXT = 3  # number of preceding tokens that a guess depends on
 MOST_GUESSES = 1 << 18  # maximum number of stored contexts
-ROWS = 16  # tokens in one forward pass, guesses included: weights are read once for all
-TOGETHER = 16  # requests in one forward pass; each needs some 20 MB for keys and values
-GUESSES = range(3, 8)  # numbers of guesses per request that save time: 2 rows cost 2 passes of 1
+ROWS = 16  # maximum tokens in one forward pass, guesses included: weights are read once for all
+TOGETHER = 16  # maximum requests in one forward pass; each needs some 20 MB for keys and values
+GUESSES = range(3, 8)  # guesses per request that save time; fewer cost as much as they save
 REMEMBERED = 1024  # maximum number of cached replies
 LIKELIEST = 64  # most likely tokens checked with a guide one by one; then all are masked
 
@@ -37,7 +37,7 @@ LIKELIEST = 64  # most likely tokens checked with a guide one by one; then all a
 class DecodeOptions:
     """Options of one decoding: temperature, seed, limit and guide."""
 
-    temperature: float = 0.0  # 0: greedy; of equal logits the first token
+    temperature: float = 0.0  # 0: greedy decoding; if logits are equal, the first token
     seed: int = 0  # of sampling, if the temperature is above 0
     max_tokens: int | None = None  # None: until the context is full
     guide: Guide | None = None  # restricts the tokens; None: any token
@@ -77,7 +77,7 @@ class TokenStream:
     """One request in progress: its prompt, its tokens so far, and its completion once it ended."""
 
     def __init__(self, model: Decoder, prompt: Sequence[int], options: DecodeOptions) -> None:
-        """Start a request; if its context has no room for a token, it has ended already."""
+        """Start a request; if its context has no room for a token, it ends at once."""
         available = model.shape.context - len(prompt)
         self.prompt, self.how, self.ends = prompt, options, model.shape.ends
         self.room = available if options.max_tokens is None else min(available, options.max_tokens)
@@ -99,7 +99,7 @@ class TokenStream:
         return self.completion is not None or bool(self.fault)
 
     def run(self, table: GuessTable, limit: int = 0) -> TokenRun:
-        """Return the next input: the prompt, or the last token with at most `limit` guesses."""
+        """Return the next pass's input: the prompt, or the last token and up to `limit` guesses."""
         if not self.tokens:
             return TokenRun(self.prompt, self._state)
         context = [*self.prompt[-CONTEXT:], *self.tokens[-CONTEXT:]]
@@ -212,7 +212,7 @@ class DecodeQueue:
 
 
 def _masked(logits: Array, needs: Needs, room: int) -> Array:
-    """Mask tokens that leave the regular language, or need more than `room` tokens to end."""
+    """Mask tokens that break the regular expression or need over `room` more tokens to match."""
     least = int(needs.min())
     if least == NEVER:
         raise UserError("This model has no token that can continue its regular expression.")
@@ -233,7 +233,7 @@ def _blas() -> Any:
     return libraries.select(user_api="blas")
 
 
-_limits: list[Any] = []  # one per thread inside `one_thread`; the first restores the limits
+_limits: list[Any] = []  # one entry per thread inside `one_thread`; the first can undo the limit
 _limited = Lock()
 
 

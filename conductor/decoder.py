@@ -73,19 +73,19 @@ class DecoderShape(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """Weights of one layer, as views (inputs, outputs) of the stored (outputs, inputs)."""
+    """Weights of one layer; matrices are (inputs, outputs), the transpose of the stored ones."""
 
     before: Array  # (hidden,): the norm before attention
     qkv: Array  # (hidden, (heads + 2 * kv_heads) * head)
     qkv_bias: Array  # empty in Llama
     out: Array  # (heads * head, hidden)
-    between: Array  # (hidden,): the norm before the two gates
+    between: Array  # (hidden,): the norm before the MLP
     gates: Array  # (hidden, 2 * inner): gate, then up
     down: Array  # (inner, hidden)
 
 
 def read_shape(folder: Path) -> DecoderShape:
-    """Return the shape in config.json; UserError if this decoder does not support it."""
+    """Return a model's sizes from config.json; UserError if this decoder does not support them."""
     folder = model_folder(folder)
     raw = _json(folder / CONFIG)
     if (family := raw.get("model_type", "unnamed")) not in FAMILIES:
@@ -277,14 +277,14 @@ class Decoder:
         states += (gate * _sigmoid(gate) * up) @ layer.down
 
     def _attended(self, heads: Array, number: int, state: KeyValueCache) -> Array:
-        """Return attention (tokens, heads * head) of queries, keys, values (all, tokens, head)."""
+        """Return attention (tokens, heads * head); `heads`: queries, keys and values, stacked."""
         shape, count, start = self.shape, heads.shape[1], state.length
         many, end = shape.heads, start + count
         turned = _rotated(heads[: many + shape.kv_heads], self.cos[start:end], self.sin[start:end])
         keys, values = state.keys[number], state.values[number]
         keys[:, start:end] = turned[many:]
         values[:, start:end] = heads[many + shape.kv_heads :]
-        queries = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # row per group
+        queries = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # grouped by key/value head
         scores = queries @ keys[:, :end].swapaxes(1, 2) / np.float32(np.sqrt(shape.head))
         if count > 1:  # causal mask
             hidden = np.triu(np.full((count, count), -np.inf, np.float32), 1)
@@ -316,7 +316,7 @@ def read_decoder(folder: Path) -> Decoder:
 
 
 def _sigmoid(values: Array) -> Array:
-    """Return 1 / (1 + exp(-x)), without overflow or warning far below 0."""
+    """Return 1 / (1 + exp(-x)), without an overflow warning for very negative x."""
     out: Array = np.tanh(values * np.float32(0.5))
     out *= np.float32(0.5)
     out += np.float32(0.5)

@@ -45,10 +45,10 @@ from podium.harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
-QUICK = 20_000_000  # most parameters of a model whose reply takes milliseconds and needs no thread
+QUICK = 20_000_000  # maximum parameters of a model that replies in milliseconds, without a thread
 Say = Callable[[Sequence[ChatMessage]], str]  # messages -> reply, decoded greedily
 Render = Callable[[Sequence[ChatMessage]], str]
-PLAN_TOKENS = 256  # limit of one plan; a plan of one step has some 40
+PLAN_TOKENS = 256  # maximum tokens of one plan; a plan of one step has some 40
 
 
 def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
@@ -155,7 +155,7 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
 
 
 def fitting(folder: Path, spare: int) -> Callable[[str], bool]:
-    """Return a function that says if a user message leaves `spare` tokens of context free."""
+    """Return a function that tells whether a user message leaves `spare` tokens of context free."""
     shape, words = read_shape(folder), model_folder(folder)
     tokenizer, render = read_tokenizer(words, shape.vocabulary), read_template(words)
 
@@ -208,7 +208,7 @@ class EmbeddedAPI(ModelAPI):
         started = time.monotonic()
         checkpoint = self.checkpoint
         prompt = checkpoint.tokens(input)
-        limits = (config.extra_body or {}).get("structured_outputs")  # as vLLM takes it
+        limits = (config.extra_body or {}).get("structured_outputs")  # vLLM's parameter
         guide = checkpoint.guide(str(limits["regex"])) if limits and limits["regex"] else None
         digest = request_digest(input)
         sample = sample_index(digest, self._asked)
@@ -245,12 +245,12 @@ class EmbeddedAPI(ModelAPI):
         )
 
     def max_connections(self) -> int:
-        """Return the maximum of concurrent calls; a large model decodes them as one batch."""
+        """Return the maximum number of parallel calls; a large model decodes them as one batch."""
         return 64 if self.checkpoint.quick else TOGETHER
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
-    """Raise UserError for settings of a request that would be silently ignored."""
+    """Raise UserError if a request has a setting that this provider would silently ignore."""
     body = config.extra_body or {}
     structured: Any = body.get("structured_outputs")
     only_regex = len(body) == 1 and isinstance(structured, dict) and [*structured] == ["regex"]

@@ -46,16 +46,16 @@ from podium.harness.run.preflight import refuse_too_little
 from podium.harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
-MARGIN = 0.05  # least reward of a right answer above a wrong one's, at any cost
+MARGIN = 0.05  # minimum difference of the rewards of right and wrong answers, at any cost
 DISCOUNT = 0.25  # factor of first rounds' rewards in recursive runs (arXiv 2512.04388, app. A.3)
 
 
 @dataclass(frozen=True, slots=True)
 class CostAware:
-    """Reward `wrong + grade * (1 - wrong - weight * min(1, cost / scale))`, with PAPER's `wrong`.
+    """Reward `wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; `wrong` is 0.5 (PAPER).
 
-    The cost term is ours, the rest is the paper's. Only right answers lose by cost, as in xRouter
-    (arXiv 2510.08439), so a right answer always earns more: UserError if `weight` is too large.
+    The cost term is ours, the rest is from arXiv 2512.04388. Cost lowers only right answers'
+    rewards (as in xRouter, arXiv 2510.08439), which stay higher: UserError for a larger `weight`.
     """
 
     weight: float  # reward that the most expensive right answer loses
@@ -73,7 +73,7 @@ class CostAware:
             raise UserError(f"The cost scale must be more than 0, not {self.scale:g}.")
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward; None if a graded answer's cost is unknown, be it right or wrong.
+        """Return the reward; None if the cost of a graded answer, right or wrong, is unknown.
 
         >>> from decimal import Decimal
         >>> cost = CostAware(weight=0.4, scale=0.01)
@@ -91,7 +91,7 @@ class CostAware:
 
 @dataclass(frozen=True, slots=True)
 class Discounted:
-    """Reward rule of recursive runs: `base`, times `discount` in first rounds.
+    """Reward rule of recursive trainings: the reward of `base`, times `discount` in first rounds.
 
     GRPO with `scale_rewards=group` divides by a group's standard deviation, which cancels a common
     factor: the discount has an effect only with `batch` or `none`.
@@ -116,12 +116,12 @@ class Discounted:
 class PlanSettings:
     """How workflows are run in training: budget, format, limits, logs and cached replies."""
 
-    budget: Budget = field(default_factory=Budget)  # per workflow; if exceeded, it is graded
+    budget: Budget = field(default_factory=Budget)  # per workflow; its latest reply is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
     """Limit in dollars of all workflows, earlier spending in `log_dir` included. A call that could
     pass it is not made, and its plan has no reward."""
-    seed: int = 0  # of rehearsal workers
+    seed: int = 0  # seed of rehearsal workers
     time_scale: float = 0.0  # seconds that rehearsal workers sleep per second of modelled latency
     log_dir: Path | None = None  # folder of the journal of worker calls; None: no journal
     per_minute: float | None = None  # calls per minute and worker, evenly spaced; may be below 1
@@ -202,14 +202,14 @@ class FirstRound:
     workflow: Workflow
     answer: Answer
     refused: tuple[Status, str] | None = None
-    """Status and reason if its last request exceeded the worker's context: no answer to keep."""
+    """Status and reason if its last request exceeded the worker's context, so it has no answer."""
 
 
 class PlanAnswerer:
     """The `answer` function of a `Reward`: runs plans on a pool, priced by a price book."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
-        """Prepare runs; UserError if the dollar limit is below one call, or cannot be enforced."""
+        """Prepare runs; UserError if the dollar limit is below the maximum cost of every call."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -348,7 +348,7 @@ class PlanAnswerer:
 
 
 def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]]:
-    """Return a function from a question to the conductor's prompt, as chat messages for GRPO."""
+    """Return a function: question -> the conductor's prompt, as chat messages for GRPO."""
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
@@ -370,11 +370,11 @@ class RewardConfig(BaseModel):
     concurrency: int = Field(default=64, ge=1)  # plans run in parallel, over all processes
     rpm: int | None = Field(default=None, ge=1)  # requests per minute and worker; None: no limit
     max_usd: Decimal | None = Field(default=None, gt=0)
-    """Limit of all processes together; every step divides the rest among them."""
+    """Limit in dollars of all processes together; each step divides the remainder among them."""
     timeout_s: float = Field(default=120.0, gt=0)  # for one plan, without waits for rate limits
     max_masked: float = Field(default=0.3, ge=0, le=1)
     deduplicate: bool = False  # run equal plans of one group once, not once each
-    resample: int = Field(default=0, ge=0, le=8)  # most `Resampling` rounds per batch
+    resample: int = Field(default=0, ge=0, le=8)  # maximum `Resampling` rounds per batch
     ahead: bool = True  # run complete plans while others are still generated
     time_scale: float = Field(default=0.0, ge=0)  # as `PlanSettings.time_scale`
 
@@ -415,7 +415,7 @@ def training_reward(
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return the reward rule, discounted in first rounds if `discount`; UserError if invalid."""
+    """Return the reward rule; `discount` applies to first rounds. UserError if it is invalid."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

@@ -1,7 +1,7 @@
 """Guided decoding: valid plans as a regular expression, and the tokens that it allows next.
 
-After Willard and Louf (arXiv 2307.09702). Expressions match whole texts and use only syntax of all
-structured-output engines: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
+After Willard and Louf (arXiv 2307.09702). Expressions match whole texts and use only syntax that
+structured-output engines share: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
 """
 
 from collections import deque
@@ -17,32 +17,32 @@ from numpy.typing import NDArray
 from podium.conductor.parse import NAMES, PlanFormat
 from podium.harness.errors import UserError
 
-COMPACT_THOUGHT = " Ask: {}. Ask:"  # form of the reasoning of a compact conductor that reads cards
+COMPACT_THOUGHT = " Ask: {}. Ask:"  # a small conductor's reasoning, which names workers by cards
 STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # a JSON string without control characters
 OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
-"""A worker's name in compact reasoning: the first word of its card, without digits."""
+"""Pattern of a worker's name in `COMPACT_THOUGHT`: the first word of its card, without digits."""
 _SPECIAL = "\\[](){}|*+?.^$"
 NEVER = 1 << 30  # the need (see `Needs`) of a token that is not allowed
-MOST_NODES = 50_000  # nodes of an automaton: limits the cost of large `{m,n}`
-MOST_GUIDES = 64  # expressions cached per tokenizer; there is one per pool size
+MOST_NODES = 50_000  # maximum nodes of an automaton: limits the cost of large `{m,n}`
+MOST_GUIDES = 64  # maximum expressions cached per tokenizer; each pool size has its own
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _UNREAD = "]{}*+?.^$()"  # characters that are literal only after a backslash
-Part = Callable[[int], int]  # start node -> end node; adds the nodes of a subexpression between
+Part = Callable[[int], int]  # adds a subexpression's nodes after a start node; returns the end node
 State = frozenset[int]  # active nodes after a text: those that read a character, and the end node
 Needs = NDArray[np.int32]
-"""(vocabulary,): after each token, an upper bound of the tokens that must still follow, end token
-included (every character is also a token, so characters are counted). `NEVER`: not allowed."""
+"""Array (vocabulary,): for each token, an upper bound of the number of tokens that must follow it,
+end token included: the characters that are missing, as each is also a token. `NEVER`: forbidden."""
 
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return a regular expression of all valid plans for `workers` workers, with reasoning."""
+    """Return a regular expression of all valid plans; with `later`, also of the empty plan."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 
 
 def _thought(form: PlanFormat, workers: int) -> str:
-    """Return the expression of reasoning before the lists; it cannot be mistaken for a list."""
+    """Return the expression of the reasoning before the lists; it never matches a list."""
     if form.layout == "paper":
         return r"(?:[^\[{]*\n)?"
     if form.reply == "json":
@@ -84,7 +84,7 @@ def _exactly(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    """A character class: any of `held`, or any other if `all_but`."""
+    """A character class: the characters in `held`, or all others if `all_but`."""
 
     held: frozenset[str]
     all_but: bool = False
@@ -266,7 +266,7 @@ class Automaton:
         self.start = self._reached([entry])
 
     def moved(self, state: State, sign: str) -> State:
-        """Return the state after one more character; empty if no match can start so."""
+        """Return the state after one more character; empty if no match begins with this text."""
         key = state, sign
         if key not in self._moved:
             steps = (self._nodes.steps[node] for node in state)
@@ -309,11 +309,11 @@ class Vocabulary:
     """The texts of a tokenizer's tokens, as a prefix tree that an automaton walks."""
 
     def __init__(self, texts: Sequence[str], ends: Sequence[int]) -> None:
-        """Store one text per token; empty texts and parts of characters are never allowed."""
+        """Store one text per token; tokens with an empty or incomplete text are never allowed."""
         self.texts, self.ends = texts, tuple(ends)
 
     def writes(self, token: int) -> bool:
-        """Return whether a token is complete text, and no end token."""
+        """Return whether a token's text is one or more whole characters; False for end tokens."""
         text = self.texts[token]
         return bool(text) and "\ufffd" not in text and token not in self.ends
 
@@ -346,7 +346,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guide:
-    """Tells the allowed next tokens: an automaton over a vocabulary, with cached `Needs`."""
+    """Restricts the next token to a regular expression: its automaton over a vocabulary."""
 
     automaton: Automaton
     vocabulary: Vocabulary
@@ -375,7 +375,7 @@ class Guide:
 
 
 def guide_maker(texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> Callable[[str], Guide]:
-    """Return a function from an expression to a tokenizer's guide; guides are cached."""
+    """Return a cached function: regular expression -> `Guide` for a tokenizer with these texts."""
     vocabulary = cache(lambda: Vocabulary(texts(), ends))
 
     @lru_cache(MOST_GUIDES)

@@ -1,4 +1,4 @@
-"""Parse plans, three Python lists or JSON, out of a conductor's text."""
+"""Parse a conductor's text into a plan: three Python lists, or JSON."""
 
 import json
 import re
@@ -10,19 +10,20 @@ from podium.harness.python_syntax import read_literal
 from podium.harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
 Layout = Literal["paper", "compact"]
-"""Layout of the prompt. `paper`: structured as the paper's figure 13, in our words. `compact`: only
-the question and the models, for models trained from scratch, which read no instructions."""
+"""Layout of a conductor's prompt. `paper`: sections as in figure 13 of arXiv 2512.04388, in our
+words. `compact`: only the question and the models, for small models trained from scratch, which
+cannot follow instructions."""
 
 Access = Literal["off", "binary", "fine"]
-"""Which earlier steps a step may read. `off`: none; `binary`: none or all (the paper's main model);
-`fine`: any (arXiv 2512.04388, appendix B.8)."""
+"""Which earlier steps a step may read. `off`: none; `binary`: none or all, as the main model of
+arXiv 2512.04388; `fine`: any subset (its appendix B.8)."""
 SOLVE = "Solve the question."  # subtask of a step that reads others, if the format has no subtasks
 AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
-MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
+MAX_LIST = 20_000  # maximum characters of one list; the paper limits completions to 1,024 tokens
 MAX_DEPTH = 2
 MAX_DIGITS = 6
-MAX_DRAFTS = 90  # most lists parsed, from the end of the text: limits work on hostile text
+MAX_DRAFTS = 90  # maximum lists tried, the last ones of a text: bounds the work on hostile text
 NOTHING_TO_DO = "three empty lists keep the earlier answer, so they are valid only in a later round"
 _NAMED_LIST = re.compile(r"(?<![\w.])(model_id|subtasks|access_list)[ \t]*=[ \t]*(?=\[)")
 _TOKEN = re.compile(
@@ -38,7 +39,7 @@ _PLAIN = re.compile(rf"(?:[\s,]|-?\d{{1,{MAX_DIGITS}}}(?!\d))*")
 """Text allowed between strings and brackets: spaces, commas and small integers."""
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _ESCAPED = "\\'\"n\n"
-MAX_JSON = 3 * MAX_LIST  # characters of one JSON object, which holds three lists
+MAX_JSON = 3 * MAX_LIST  # maximum characters of one JSON object, which holds three lists
 MAX_JSON_DEPTH = 4
 STEP_KEYS = ("model_id", "subtask", "access_list")
 NO_OBJECT = "there is no complete JSON object with the keys " + ", ".join(NAMES)
@@ -47,13 +48,13 @@ _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
 
 
 class _Refused(ValueError):
-    """A text is not a valid plan; the first argument is the reason."""
+    """Raised if a text is not a valid plan; the first argument is the reason."""
 
 
 def workflow_of(
     values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int = MAX_STEPS
 ) -> AnyPlan:
-    """Return the workflow of three lists of plain values, or `Malformed` with the first error."""
+    """Return the workflow of three lists (models, subtasks, access), or `Malformed`."""
     models, subtasks, access = values
     if not models and not subtasks and not access:
         return Malformed(NOTHING_TO_DO)
@@ -111,7 +112,7 @@ def _reads(index: int, entry: object) -> Reads:
 def _drafts(
     text: str, opening: re.Pattern[str], token: re.Pattern[str], *, longest: int, depth: int
 ) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield (opening match, source) of each complete list or object; nested ones are skipped."""
+    """Yield (opening match, source text) of each complete list or object that is not nested."""
     end = 0
     for opened in list(opening.finditer(text))[-MAX_DRAFTS:]:
         start = opened.end()
@@ -146,10 +147,10 @@ def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -
         subtasks = ["Look up the date.", "Compute the number of days."]
         access_list = [[], ["all"]]
 
-    The lists must have this order (arXiv 2512.04388, section 3.1 and appendix E); reasoning may
-    hold drafts, so the last complete triple is used. Entry k of `access_list` lists the steps that
-    step k may read: `[]` none, `"all"` or `["all"]` all earlier ones, `[0, 2]` these two. Only
-    `\\`, `\"`, `\'` and `\n` are escapes: other backslashes stay, so that LaTeX survives.
+    The lists must have this order (arXiv 2512.04388, section 3.1 and appendix E). Reasoning before
+    them may contain drafts, so the last complete triple is used. Entry k of `access_list` lists the
+    steps that step k may read: `[]` none, `"all"` or `["all"]` all earlier ones, `[0, 2]` these
+    two. Only `\\`, `\"`, `\'` and `\n` are escapes; other backslashes stay, as LaTeX needs them.
 
     >>> parse_lists('model_id = [1]\nsubtasks = ["Solve it."]\naccess_list = [[]]', ["ada", "bo"])
     Workflow(steps=(Step(worker='bo', subtask='Solve it.', reads=(), system=None, sampling=None),))
@@ -179,10 +180,10 @@ def _last_triple(text: str) -> tuple[str, str, str]:
 
 
 def _list_values(name: str, source: str) -> list[object]:
-    """Return the parsed list; refused if it has more than strings, small integers and lists."""
+    """Return the parsed list; `_Refused` if it has other than strings, small integers, lists."""
     if not all(_PLAIN.fullmatch(gap) for gap in _TOKEN.split(source)):
         raise _Refused(f"{name} may hold only strings, small integers and lists")
-    # Any other escape keeps its backslash: double it.
+    # All other backslashes are doubled, so that the parser keeps them.
     source = _ESCAPE.sub(
         lambda sign: sign.group() if sign.group(1) in _ESCAPED else "\\" + sign.group(), source
     )
@@ -196,7 +197,7 @@ def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) ->
     """Return the workflow in a conductor's JSON, or `Malformed` with the first error.
 
         {"model_id": [2, 0], "subtasks": ["Look up.", "Compute."], "access_list": [[], ["all"]]}
-        [{"model_id": 2, "subtask": "Look up.", "access_list": []}, ...]  (also under "steps")
+        [{"model_id": 2, "subtask": "Look up.", "access_list": []}, ...]  (or {"steps": [...]})
 
     Free text may surround the JSON; the last complete plan is used, other keys are ignored.
 
@@ -261,7 +262,7 @@ def _json_step(number: int, step: object) -> tuple[object, object, object]:
 
 
 def _utf8(value: object) -> object:
-    r"""Replace lone surrogates (`\ud800` in JSON), which cannot be encoded as UTF-8."""
+    r"""Replace lone surrogates (`\ud800` in JSON), which UTF-8 cannot encode, by question marks."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
@@ -270,7 +271,7 @@ def _utf8(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """A later round's reply that keeps the current answer."""
+    """A conductor's decision, in a later round, to keep the current answer without a new plan."""
 
 
 KEEP = Keep()
@@ -282,15 +283,15 @@ class PlanFormat:
 
     layout: Layout = "paper"
     cards: bool = True  # whether models are described by role cards; the paper only numbers them
-    examples: bool = True  # whether the four worked examples are shown; `compact` has none
+    examples: bool = True  # whether the prompt has four worked examples; `compact` has none
     reply: Literal["lists", "json"] = "lists"
-    lenient: Literal[False] = False  # stored in files: small errors are not tolerated
+    lenient: Literal[False] = False  # always False; kept because saved files have this field
     subtasks: bool = True  # False: each worker is asked to solve the question (Table 9)
     access: Access = "fine"
     card_words: int | None = None  # number of words shown of a role card; None: all
     words: int | None = None
-    """Number of words of the question in the conductor's prompt; None: all. Workers always see the
-    whole question. For models with little context, which gain nothing from a long problem's end."""
+    """Maximum words of the question in the conductor's prompt; None: all. It is for conductors with
+    a short context. Workers always see the whole question."""
     max_steps: int = MAX_STEPS
     worker: str = ""  # non-empty: this worker does every step (Table 10)
 
@@ -303,17 +304,17 @@ def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
 
 
 def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:
-    """Return a later round's new workflow, or `KEEP` if the text keeps the current answer."""
+    """Return a later round's workflow, or `KEEP` if the text keeps the answer, or `Malformed`."""
     return plan_or_keep(read_plan(form, text, workers))
 
 
 def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
-    """Return `plan`, or `KEEP` if it is three empty lists."""
+    """Return `KEEP` if the plan was three empty lists, else `plan` itself."""
     return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
 
 
 def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
-    """Return a plan with the format's subtasks, access and single worker forced on its steps."""
+    """Apply a format's rules on access, subtasks and workers; `Malformed` if access breaks them."""
     if form.access == "binary":
         steps = [n for n, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
         if steps:
@@ -328,7 +329,7 @@ def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
 
 
 def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
-    """Join two rounds; a step of the later one with "all" also reads the earlier's last step.
+    """Join the plans of two rounds; in the later, "all" includes the last step of the earlier.
 
     >>> join_rounds(Workflow((Step("a"), Step("b"))), Workflow((Step("c", reads="all"),))).reads(2)
     (1,)

@@ -1,7 +1,7 @@
-"""A model as conductor: ask it for a plan, run the plan, ask again; and the prompted systems.
+"""Systems in which a model (the conductor) writes a plan, workers run it, and it may plan again.
 
-Every attempt is a billed call of the role `conductor`, never a step. All rounds are one workflow:
-`Answer.plan` has all steps in order, `Answer.noted["rounds"]` the number of steps per round.
+Each request for a plan is a billed call of the role `conductor`, not a step. All rounds are one
+workflow: `Answer.plan` has all steps, `Answer.noted["rounds"]` the number of steps per round.
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,17 @@ from podium.harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
 
 ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
 ReplyStyle = Literal["lists", "json"]
-FURTHER = 1  # rounds after the first, as in the paper's training
+FURTHER = 1  # rounds after the first, as in the training of arXiv 2512.04388
 
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
-    """Number of rounds of planning, and the limits of all rounds of a question together."""
+    """Number of planning rounds per question, and the limits of all its rounds together."""
 
     further: int = 1  # rounds after the first; the paper trains with one
-    max_calls: int | None = None  # worker calls; None: 2 * max_steps - 1, or max_steps in one round
+    max_calls: int | None = None  # of workers; None: 2 * max_steps - 1, or max_steps in one round
     max_usd: Decimal | None = None
-    """Limit in dollars, as if nothing were cached, with the conductor's calls; for all rounds."""
+    """Limit in dollars, conductor calls included, cached tokens at full price; None: no limit."""
 
     def __post_init__(self) -> None:
         if self.further < 0 or (self.max_calls is not None and self.max_calls < 1):
@@ -45,7 +45,7 @@ class RoundLimits:
             raise UserError("max_usd, the limit of all rounds together, must be more than 0.")
 
     def calls(self, form: PlanFormat) -> int:
-        """Return the maximum of worker calls per question; the first plan may use all of them."""
+        """Return the maximum worker calls per question; the first plan may use all of them."""
         twice = 2 * form.max_steps - 1 if self.further else form.max_steps
         return twice if self.max_calls is None else self.max_calls
 
@@ -73,7 +73,7 @@ class PlanReply:
 async def ask_for_plan(
     conductor: Conductor, request: Sequence[ChatMessage], number: int = 1
 ) -> PlanReply:
-    """Return the conductor's plan of round `number`; `Malformed` if its last attempt is invalid."""
+    """Ask for the plan of round `number`, again if it is invalid; the last may be `Malformed`."""
     if CONDUCTOR not in conductor.pool.models:
         raise UserError(
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
@@ -108,10 +108,10 @@ class _ConductorRun:
     question: Question
     rounds: RoundLimits
     plan: Workflow = field(default_factory=lambda: Workflow(()))
-    sizes: list[int] = field(default_factory=list[int])  # steps of each round
+    sizes: list[int] = field(default_factory=list[int])  # number of steps in each round
     spent: list[Reply] = field(default_factory=list[Reply])  # the conductor's own replies
     answer: Answer = field(default_factory=lambda: Answer(""))
-    ended: str = "rounds"  # why rounds ended: `kept`, `malformed`, or the name of a limit
+    ended: str = "rounds"  # why planning ended: `rounds`, `kept`, `malformed`, or a limit's name
 
     async def carry_out(self, plan: Workflow) -> None:
         joined = join_rounds(self.plan, plan) if self.sizes else plan
@@ -170,7 +170,7 @@ def conductor_system(
     shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
-    """Return the system in which the pool's conductor plans, with plans in the format `form`."""
+    """Return the system in which the pool's conductor writes plans, in the format `form`."""
     if retries < 0 or form.max_steps < 1:
         raise UserError("retries must be at least 0, and max_steps at least 1.")
 
@@ -292,7 +292,7 @@ def conductor_prompted(
     order: str = "pool",
     shown_seed: int = 0,
 ) -> Solver:
-    """Let the `conductor` role plan each question; `cards` shows what each worker is good at."""
+    """Let the model of role `conductor` plan each question; `cards`: describe workers to it."""
     form = PlanFormat(
         cards=cards,
         examples=examples,
@@ -313,7 +313,7 @@ def conductor_best_single(
     retries: int = 1,
     max_steps: int = MAX_STEPS,
 ) -> Solver:
-    """Let the `conductor` role plan each question, and `worker` do all of the plan."""
+    """Let the model of role `conductor` plan each question, and `worker` do every step."""
     form = PlanFormat(cards=cards, max_steps=max_steps, worker=worker)
     return as_solver(conductor_system(form, retries=retries), pool)
 
@@ -331,10 +331,10 @@ def conductor_recursive(
     reply: ReplyStyle = "lists",
     access: Access = "fine",
 ) -> Solver:
-    """Let the `conductor` role plan, and plan again when it has seen the answer.
+    """Let the model of role `conductor` plan, and plan again after it has seen the answer.
 
-    `rounds` counts those after the first. `max_calls` (of workers) and `max_usd` (the conductor's
-    own calls included) hold for all rounds of a question together.
+    `rounds`: number of rounds after the first. `max_calls` (worker calls) and `max_usd` (dollars,
+    conductor calls included) limit all rounds of a question together.
     """
     form = PlanFormat(
         cards=cards,

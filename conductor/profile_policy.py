@@ -135,7 +135,7 @@ WEIGHTS = sum(map(prod, SHAPES.values()))
 
 
 def first_weights(seed: int) -> dict[str, Floats]:
-    """Return random initial weights (He et al. 2015); except for END, choices are almost even."""
+    """Return random initial weights (He et al. 2015); all choices but END are about as likely."""
     rng = np.random.default_rng(seed)
     weights: dict[str, Floats] = {}
     for name, shape in SHAPES.items():
@@ -153,15 +153,15 @@ class Shown(NamedTuple):
     own: Any  # (questions, kinds): 1 at the question's own kind
     kinds: Any  # (questions, kinds): 0 for padding, else 1
     workers: Any  # (questions, workers): 0 for padding, else 1
-    asked: Any  # (questions, ASKED)
+    asked: Any  # (questions, ASKED): features of the questions
 
 
 class Read(NamedTuple):
     """The network's encoding of a batch of questions."""
 
-    workers: Any  # (questions, workers, WIDE)
+    workers: Any  # (questions, workers, WIDE): from all kinds of question
     alone: Any  # (questions, workers, HIDDEN): from the question's own kind only
-    context: Any  # (questions, WIDE)
+    context: Any  # (questions, WIDE): from all workers and the question's features
     there: Any  # (questions, workers): 0 for padding, else 1
 
     def at(self, rows: Any) -> "Read":
@@ -170,7 +170,7 @@ class Read(NamedTuple):
 
 
 def show(pairs: Sequence[tuple[ProfileTable, int, Floats]]) -> Shown:
-    """Return the input batch of (profile, kind of the question, features of the question)."""
+    """Return the input batch for triples: a profile, a question's kind, the question's features."""
     kinds = max(len(table.kinds) for table, _, _ in pairs)
     workers = max(table.asked.shape[1] for table, _, _ in pairs)
     size = len(pairs)
@@ -237,14 +237,14 @@ def state_of(weights: Weights, reading: Read, written: Written, step: int, xp: A
 
 
 def task_scores(weights: Weights, state: Any) -> Any:
-    """Return (plans, CHOICES) logits of the next step's task."""
+    """Return logits (plans, CHOICES) for the task of the next step."""
     return state @ weights["choice"] + weights["choice_bias"]
 
 
 def worker_scores(
     weights: Weights, reading: Read, written: Written, state: Any, task_hot: Any, xp: Any
 ) -> Any:
-    """Return (plans, workers) logits of the task's worker; padding has about -1e9."""
+    """Return logits (plans, workers) for the worker of the next task; padding has about -1e9."""
     query = xp.concatenate([state, task_hot], -1) @ weights["ask"] + weights["ask_bias"]
     scores = (reading.workers * query[:, None, :]).sum(-1) / WIDE**0.5
     scores = scores + ((reading.alone @ weights["direct"]) * task_hot[:, None, :]).sum(-1)
@@ -285,7 +285,7 @@ class Plans(NamedTuple):
 def write(weights: Weights, reading: Read, rng: Generator | None = None) -> Plans:
     """Return a plan for each question of `reading`: sampled with `rng`, greedy without.
 
-    NumPy only.
+    It runs in NumPy only, not in torch.
     """
     size, workers = reading.there.shape
     written, previous = begin(reading), np.zeros(size, np.int64)
@@ -309,7 +309,7 @@ def _chosen(logits: Floats, rng: Generator | None) -> Ints:
 
 
 def as_workflow(steps: Sequence[tuple[Task, int]], workers: Sequence[str]) -> Workflow:
-    """Return (task, worker's index) steps as a workflow."""
+    """Return the workflow of steps, each given as its task and its worker's index."""
     plan = [
         Step(workers[worker], task.subtask, "all" if index and task.reads else ())
         for index, (task, worker) in enumerate(steps)

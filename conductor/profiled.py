@@ -1,7 +1,7 @@
 """`conductor-profiled`: a trained policy that plans from workers' results in this run.
 
-Its input, a profile (harness/profiles.py), is measured on the run's train questions of all suites,
-as routers use them; its weights (profile_policy.py) were trained on other pools.
+Its input is a profile (harness/profiles.py): the workers' results on the run's train questions of
+all suites, which routers use, too. Its weights (profile_policy.py) were trained on other pools.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ NAME, UNTRAINED, SHUFFLED = (
     "conductor-profiled-shuffled",
 )
 TRAINED = "profiled"  # name of the released policy
-TRAINING = "policy of conductor-profiled"  # value of `system` in a policy's file
+TRAINING = "policy of conductor-profiled"  # value of the field `system` in a policy's file
 
 
 def policy_path(name: str) -> Path:
@@ -63,7 +63,7 @@ def _digest(name: str) -> str:
 
 
 def read_policy(name: str) -> Artifact:
-    """Read a policy's weights, by released name or folder; UserError if absent or unfit."""
+    """Return a policy's weights, by released name or folder; UserError if missing or outdated."""
     path = policy_path(name)
     artifact = _read(path, hashlib.sha256(path.read_bytes()).hexdigest())
     shapes = {key: tuple(values.shape) for key, values in artifact.arrays.items()}
@@ -75,7 +75,7 @@ def read_policy(name: str) -> Artifact:
 def profiled_system(
     learned: Artifact, weights: policy.Weights, *, shuffled: bool = False
 ) -> System:
-    """Return the system that plans by a profile; `shuffled` swaps workers' profiles (control)."""
+    """Return the system that plans by a profile; `shuffled` permutes profiles (for a control)."""
     about = learned.about
     try:
         table = table_of_arrays(learned.arrays)
@@ -116,7 +116,7 @@ def conductor_profiled(
 def conductor_profiled_untrained(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
-    """Plan by a profile with random weights: those with which a training of seed 0 starts."""
+    """Plan by a profile, with random weights: the initial weights of a training with seed 0."""
     weights = policy.first_weights(0)
     return as_solver(profiled_system(read_artifact(learned, UNTRAINED, sha256), weights), pool)
 
@@ -143,7 +143,7 @@ def _weights(checkpoint: str, sha256: str) -> policy.Weights:
 
 
 class ProfileLearning(SystemMethods):
-    """Methods of all systems that plan by profiles: pool check and learning."""
+    """Methods of systems that plan by profiles: check the pool, learn the profile."""
 
     def __init__(self, system: str) -> None:
         """Store the system's name, which the learned profile's file will state."""
@@ -160,12 +160,12 @@ class ProfileLearning(SystemMethods):
         )
 
     def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return the profile artefact of a matrix of single workers' grades."""
+        """Return the workers' profile as an artefact, from a matrix of single workers' grades."""
         return learn_profile(self._system, matrix, seed)
 
 
 class ProfiledMethods(ProfileLearning):
-    """Further methods of profile systems whose policy is trained."""
+    """Further methods of systems that plan by profiles with a trained policy."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
         """Return the solver's arguments for `SYSTEM@x`: policy `x`, and its digest."""
@@ -189,7 +189,7 @@ class ProfiledMethods(ProfileLearning):
 
 
 def learn_profile(system: str, matrix: Matrix, seed: int) -> Artifact:
-    """Return a matrix's profile as an artefact: kinds and counts, without question texts."""
+    """Return the workers' profile measured in a matrix, as an artefact without question texts."""
     table = measure_table(matrix, seed)
     about = ArtifactSource(
         system=system,

@@ -1,7 +1,7 @@
 """A conductor's prompt: which workers it lists, and its texts.
 
-Sections are ordered as in arXiv 2512.04388, figure 13; words and examples are ours, unlike any
-suite's questions. The `compact` layout, for small models, is only the question and the models.
+Sections have the order of arXiv 2512.04388, figure 13. Wording and examples are ours; the examples
+are not like any suite's questions. The `compact` layout has only the question and the models.
 """
 
 import json
@@ -19,9 +19,9 @@ from podium.harness.errors import UserError
 from podium.harness.workflow import Malformed
 
 LEAST_SHOWN = 2
-"""Minimum of workers if their number k is random, as one worker leaves no choice. The paper shows
-each fine-tuning question a random k-model subset (section 3.2), without saying how k is drawn; we
-draw it uniformly."""
+"""Minimum number of workers in a prompt if that number, k, is random: one worker leaves no choice.
+arXiv 2512.04388 (section 3.2) shows a random subset of k models with each fine-tuning question, but
+does not say how k is drawn; podium draws it uniformly."""
 ROLE = """\
 You direct a group of language models with different strengths. You never answer a question
 yourself: you write a plan, and the models you pick carry it out.
@@ -107,13 +107,13 @@ COMPACT_PLAN = "Plan:"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """Limits of a conductor trained on role cards: cards that it knows, prompt size, decoding."""
+    """Limits of a conductor that was trained on cards (texts that describe workers)."""
 
     openings: frozenset[str] | None = None
-    """First words of the cards in its training: a small conductor knows workers by these. Other
-    cards are not shown, as their text would only bias it. None: it reads all cards."""
+    """First words of the cards that it was trained on: a small conductor recognises workers by
+    these. Its prompt omits other cards, because they would bias it. None: it reads any card."""
     most: int | None = None  # maximum number of workers in its training; None: no limit
-    fits: Callable[[str], bool] | None = None  # whether a prompt leaves room for a plan; None: yes
+    fits: Callable[[str], bool] | None = None  # tells if a prompt leaves room for a plan; None: all
     constrained: bool = False  # whether guided decoding allows only plans (`plan_regex`)
 
     def knows(self, card: str) -> bool:
@@ -121,7 +121,7 @@ class CardReading:
         return self.openings is None or first_word(card) in self.openings
 
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
-        """Return remarks on using the conductor with a pool, given each worker's card."""
+        """Return warnings on a pool: cards that the conductor does not know, too many workers."""
         remarks: list[str] = []
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:
@@ -144,11 +144,11 @@ class CardReading:
 class ShownWorkers:
     """Selection of the workers in a prompt; default: the whole pool in its own order."""
 
-    k: int | Literal["random"] | None = None  # number of workers, drawn per question; None: all
+    k: int | Literal["random"] | None = None  # workers to draw for each question; None: all
     order: Literal["pool", "random"] = "pool"
     seed: int = 0
     reading: CardReading | None = None  # limits of a card-trained conductor; None: no limits
-    groups: tuple[tuple[str, ...], ...] = ()  # pools, of which one is drawn for each question
+    groups: tuple[tuple[str, ...], ...] = ()  # pools; each question draws its workers from one
 
     @property
     def whole(self) -> bool:
@@ -162,10 +162,10 @@ WHOLE_POOL = ShownWorkers()
 def shown_workers(
     pool_workers: Sequence[str], question_id: str, view: ShownWorkers = WHOLE_POOL
 ) -> tuple[str, ...]:
-    """Return the workers in the prompt of a question, in the order of their numbers.
+    """Return the workers in a question's prompt, in the order in which it numbers them (from 0).
 
     The same seed and question always give the same workers; `order` changes only their order.
-    UserError if the pool has fewer than `k`.
+    UserError if the pool has fewer than `k` workers.
 
     >>> shown_workers(["ada", "bo", "cy"], "q1", ShownWorkers(k=2, seed=3))
     ('bo', 'cy')
@@ -184,7 +184,10 @@ def shown_workers(
 def legible_workers(
     workers: Sequence[str], cards: Sequence[str], question_id: str, view: ShownWorkers
 ) -> tuple[str, ...]:
-    """Cut workers to `reading.most`, known cards first; shuffle if the conductor confuses any."""
+    """Return at most `reading.most` workers; those with known, different cards have priority.
+
+    Their order is random if workers are left out or if the conductor cannot tell some apart.
+    """
     reading = view.reading or CardReading()
     limit, words = reading.most or len(workers), {first_word(card) for card in cards}
     apart = len(words) == len(cards) and all(map(reading.knows, cards))
@@ -207,7 +210,7 @@ def first_word(card: str) -> str:
 
 
 def shown_count(view: ShownWorkers, workers: int) -> int:
-    """Return the maximum number of workers in a prompt; UserError if the pool has fewer."""
+    """Return the maximum number of workers in a prompt; UserError if the pool is too small."""
     if view.k is None or view.k == "random":
         return workers
     if not 1 <= view.k <= workers:
@@ -219,7 +222,7 @@ def shown_count(view: ShownWorkers, workers: int) -> int:
 
 
 def parse_shown(setting: int | str, order: str, seed: int) -> ShownWorkers:
-    """Return the selection for `shown=all`, `random` or a number; UserError for anything else."""
+    """Return the selection of workers for `shown=all`, `random` or a number; else UserError."""
     if order not in ("pool", "random"):
         raise UserError(f"order must be pool or random, not {order!r}.")
     if setting == "all" or setting == "random":
@@ -295,7 +298,7 @@ First settle what is asked, then compute, then check against the timetable, then
 
 
 def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:
-    """Return a conductor's request for a plan of a question: one user turn."""
+    """Return the chat that asks a conductor for a plan: one user message."""
     texts = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
     if form.layout == "compact":
@@ -310,7 +313,7 @@ def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[C
 
 
 def shown_question(form: PlanFormat, question: str) -> str:
-    """Return the part of a question's text that the format's prompt shows: its first words.
+    """Return the first `form.words` words of a question, which the prompt shows; None: all.
 
     >>> shown_question(PlanFormat(words=3), "How many  primes are there?")
     'How many  primes ...'
@@ -324,7 +327,7 @@ def shown_question(form: PlanFormat, question: str) -> str:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Return a request cut until `fits`, and its cuts: first each card, then the question."""
+    """Shorten the cards, then the question, until the prompt `fits`; return it and the cuts."""
     prompt = plan_prompt(form, question, cards)
     if fits is None or fits(prompt[0].text):
         return prompt, {}
@@ -346,7 +349,7 @@ def fit_prompt(
 
 
 def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[ChatMessage]:
-    """Return the turns after an invalid plan: the plan, then a request with the error."""
+    """Return the messages after an invalid plan, the plan and its error; [] if `compact`."""
     if form.layout == "compact":
         return []
     text = RETRY_JSON if form.reply == "json" else RETRY
@@ -357,7 +360,7 @@ def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[Chat
 def later_prompt(
     form: PlanFormat, request: Sequence[ChatMessage], plan: str, reply: str
 ) -> list[ChatMessage]:
-    """Return a later round's request, with the earlier plan and answer, in the format's layout."""
+    """Return a later round's prompt: the earlier request, its plan and answer, a new request."""
     if form.layout == "compact":
         earlier = COMPACT_EARLIER.format(said=plan, reply=reply)
         head = request[-1].text.removesuffix(COMPACT_PLAN)
@@ -376,7 +379,7 @@ def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
 
 
 def instructions(form: PlanFormat) -> str:
-    """Return the prompt's instructions: role, how plans are run, and the format's output."""
+    """Return the prompt's instructions: role, how plans are run, and the output format."""
     output = (JSON if form.reply == "json" else LISTS).format(
         subtasks=SUBTASKS if form.subtasks else NO_SUBTASKS, access=ACCESS[form.access]
     )

@@ -1,4 +1,4 @@
-"""Trained conductors as systems: a checkpoint plans for any pool that it fits."""
+"""Systems in which a trained model (a checkpoint) plans, for any pool that it fits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -41,8 +41,8 @@ from podium.harness.workflow import MAX_STEPS
 
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"  # key in price books of conductors that run in this process
-MOST_TOKENS = 1024  # limit of a plan's reply, as published (arXiv 2512.04388, section 4.1)
-PLAN_TOKENS = 256  # context reserved for a small model's plan; the longest has 130
+MOST_TOKENS = 1024  # maximum tokens of a plan, as published (arXiv 2512.04388, section 4.1)
+PLAN_TOKENS = 256  # tokens of context reserved for a small model's plan; the longest plan has 130
 
 BY_CARDS = (
     "its decoder can write nothing but plans of the workers that it is shown (a regular "
@@ -74,7 +74,7 @@ def conductor(
     worker: str = "",
     sha256: str = "",
 ) -> Solver:
-    """Let a checkpoint plan each question: a released one by name, or any by its folder.
+    """Let a checkpoint, given by released name or by folder, plan each question.
 
     `shown`, `order` and `shown_seed` select the workers in the prompt. `rounds`: rounds after the
     first (default: as in its training). `worker`, if given, does every step. UserError if the
@@ -100,9 +100,9 @@ def conductor_served(
 ) -> Solver:
     """Let a checkpoint on your own server plan each question.
 
-    The role `conductor` must be that server's model, and `checkpoint` the folder that it serves:
-    its format is used. `constrained` sends vLLM's `structured_outputs`, so that the server writes
-    only valid plans; other servers refuse or ignore that parameter.
+    The role `conductor` must be that server's model, and `checkpoint` the folder that it serves,
+    which defines the plan format. `constrained` sends vLLM's `structured_outputs`, so that the
+    server writes only valid plans; other servers refuse or ignore that parameter.
     """
     whom = prompt.parse_shown(shown, order, shown_seed)
     system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, constrained=constrained)
@@ -144,7 +144,8 @@ def trained_system(
 ) -> System:
     """Return the system in which a checkpoint plans, prompted and parsed in its own format.
 
-    UserError if a question's id is in `studied`, its training data: plain Inspect's only check.
+    The system raises UserError for a question whose id is in `studied`, the checkpoint's training
+    data; under plain `inspect eval`, nothing else checks this.
     """
     further = about.rounds if rounds is None else rounds
     system = conductor_system(about.form, retries=0, shown=view, rounds=RoundLimits(further))
@@ -200,7 +201,7 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:
-    """Return the pool entry of a checkpoint as conductor; UserError if there is no checkpoint."""
+    """Return the pool entry that makes a checkpoint the conductor; UserError if it is missing."""
     if any(sign.isspace() for sign in checkpoint):
         raise UserError(f"The path of a checkpoint must not contain white space: {checkpoint!r}.")
     about = _read(checkpoint)
@@ -228,7 +229,7 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 
 
 class CheckpointMethods(SystemMethods):
-    """Methods of a system whose checkpoint is named after its `@`, or is `own` by default."""
+    """Methods of a system that runs the checkpoint named after `@` (`x`), or else `own`."""
 
     def __init__(self, checkpoint: str = "", extra: Extra | None = None) -> None:
         """Store the default checkpoint: used if a system's name has no `@CHECKPOINT`."""
@@ -243,14 +244,14 @@ class CheckpointMethods(SystemMethods):
         return solver_arguments(self._named(x))
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return the reason if the checkpoint does not fit a pool (text after its name) or None."""
+        """Return why the checkpoint does not fit a pool (text after its name); None if it fits."""
         about = _read(self._named(x))
         if about.conducted(spec.names, [worker.card for worker in spec.workers]):
             return None
         return _others(about, f"pool {spec.name!r}")
 
     def remarks(self, x: str, spec: PoolSpec) -> tuple[str, ...]:
-        """Return remarks on which of a pool's cards the checkpoint reads and knows."""
+        """Return remarks on which of the workers' cards the checkpoint reads and knows."""
         about = _read(self._named(x))
         if not about.is_adaptive:
             return ()
@@ -263,7 +264,7 @@ class CheckpointMethods(SystemMethods):
         return tuple(remarks)
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return the reason if the checkpoint reads cards but knows none of the pool's, or None."""
+        """Return why a live run is refused (no card in the pool is known); None if it may run."""
         reading = card_reading(self._named(x), constrained=True)
         if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
             return None
@@ -273,7 +274,7 @@ class CheckpointMethods(SystemMethods):
         )
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return the reason if the checkpoint was trained on this suite's questions, else None."""
+        """Return a refusal if the checkpoint was trained on questions of this suite, else None."""
         checkpoint = self._named(x)
         about = _read(checkpoint)
         if about.role == "study" and suite in about.suites:

@@ -1,7 +1,7 @@
-"""Training on recorded verdicts: the data set, its split, the value of a one-step plan.
+"""Training on recorded verdicts (grades of models' replies): data set, split, rewards.
 
-The plan of one step names a worker, and that worker's recorded verdict on the question is the
-grade. Questions kept for judging are never given to a trainer; `study.json` records which are.
+A plan has one step and names a worker; that worker's recorded verdict on the question is its grade.
+A trainer never gets the evaluation questions; `study.json` lists the questions that it got.
 """
 
 import hashlib
@@ -36,19 +36,19 @@ from podium.harness.rewards.splits import SuiteSplit, question_digest
 from podium.harness.suite import NONE_PUBLISHED, Card, Split
 from podium.harness.workflow import Malformed, Workflow
 
-VALIDATES = 0.2  # share of the training questions that selects the checkpoint (podium's choice)
+VALIDATES = 0.2  # share of the questions that is held out to select the checkpoint (our choice)
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
-"""Plans that name one worker by its number; 16 names would fill most of a small prompt."""
-NO_WORKER = -1  # an unreadable plan: the model failed, so the question counts as wrong
+"""Format of plans that name one worker by number, as 16 names would fill most of a short prompt."""
+NO_WORKER = -1  # index for an unreadable plan, which counts as a wrong answer
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictDataset:
-    """The recorded verdicts that a trainer may see, and how those for judging were split off."""
+    """Recorded verdicts for training and validation, without those kept for evaluation."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
-    suite: str  # the suite of these questions: it must not judge a checkpoint trained on them
+    suite: str  # the questions' suite, which must not evaluate a checkpoint trained on them
     split: str  # as `podium route --split` names it
     split_seed: int
     teaches: Matrix
@@ -71,7 +71,7 @@ def split_verdicts(
     split_seed: int = 0,
     public: Sequence[str] = (),
 ) -> VerdictDataset:
-    """Split the verdicts that may teach into training and validation; UserError if too few."""
+    """Split verdicts into training and validation questions; UserError if there are too few."""
     if not all(question.text.strip() for question in may_teach.questions):
         raise UserError(
             f"{may_teach.name}: some questions have no text here, but a conductor reads only the "
@@ -90,7 +90,7 @@ def split_verdicts(
 
 
 def _grouped(items: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Return indices grouped by equal question, by date or shuffled; the last groups validate."""
+    """Return the indices of equal questions as groups, sorted by date; without dates, shuffled."""
     groups: dict[str, list[int]] = {}
     for i, item in enumerate(items):
         groups.setdefault(question_digest(item.text), []).append(i)
@@ -107,7 +107,7 @@ def verdict_questions(matrix: Matrix) -> Mapping[str, Question]:
 
 
 def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
-    """Return a checkpoint's record of the verdicts that taught it."""
+    """Return the content of a checkpoint's `study.json`: the verdicts that it was trained on."""
     return StudyInfo(
         source=verdicts.source,
         pinned=verdicts.teaches.source,
@@ -123,7 +123,7 @@ def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyIn
 
 
 def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
-    """Raise UserError if a checkpoint was trained on other verdicts or on judged questions."""
+    """Raise UserError if a checkpoint's training used other verdicts or questions of `judged`."""
     if about.pinned != judged.source or about.workers != judged.workers:
         raise UserError(
             f"{folder} was trained on other verdicts ({about.source}). Judge it on those."
@@ -138,7 +138,7 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _VerdictSuite:  # judged questions are in none of its splits
+class _VerdictSuite:  # no split has evaluation questions
     name: str
     data_revision: str
     publishable: bool
@@ -183,7 +183,7 @@ def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
 
 
 def verdict_pool(matrix: Matrix) -> PoolSpec:
-    """Return a pool of a matrix's workers, in its order; none of them can be asked."""
+    """Return a pool of a matrix's workers, in its order; they are only names, not callable."""
     names = [_OTHERS.sub("-", name).strip("-._") or "worker" for name in matrix.workers]
     if len(set(names)) < len(names):
         names = [f"{number}-{name}" for number, name in enumerate(names)]
@@ -202,13 +202,13 @@ def verdict_pool(matrix: Matrix) -> PoolSpec:
     )
 
 
-Scores = Mapping[str, tuple[float | None, ...]]  # by question id and worker; None: not measured
+Scores = Mapping[str, tuple[float | None, ...]]  # question id -> score per worker; None: unknown
 
 
 def recorded_verdicts(
     suite: str, matrix: Matrix, names: Sequence[str] = ()
 ) -> tuple[str, tuple[str, ...], Scores]:
-    """Return `VerdictReward`'s suite, workers and scores for a matrix, without its texts."""
+    """Return the arguments of a matrix's `VerdictReward`, without texts: suite, workers, scores."""
     rows: list[list[float]] = matrix.scores.tolist()
     verdicts = (tuple(None if v != v else v for v in row) for row in rows)  # NaN != NaN
     ids = (question.id for question in matrix.questions)
@@ -217,7 +217,7 @@ def recorded_verdicts(
 
 @dataclass(frozen=True, slots=True)
 class VerdictReward:
-    """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded."""
+    """Rewards one-step plans by recorded verdicts; by default 0 unreadable, 0.5 wrong, 1 right."""
 
     suite: str
     workers: tuple[str, ...]  # in the order of their numbers, unless an item shows another order
@@ -279,7 +279,7 @@ class VerdictReward:
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:
-    """Return, per question, the index of the worker that the plan names, -1 without a plan."""
+    """Return, per question, the index of the worker in the plan; `NO_WORKER` if unreadable."""
     workers = judged.workers
     cards = [name if about.form.cards else "" for name in workers]
     indices: list[int] = []

@@ -37,7 +37,7 @@ SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
 
 class _AblationRow(ConfigSection):
     says: str
-    not_run: str = ""  # the reason not to run it; then `set` must be empty
+    not_run: str = ""  # why it is not run; if given, `set` must be empty
     set: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
@@ -65,7 +65,7 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Ablations:
-    """A file's ablations in order, and the reference that the others are compared with."""
+    """A file's ablations in order, and the ablation with which the others are compared."""
 
     reference: Ablation
     rows: tuple[Ablation, ...]
@@ -105,7 +105,7 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
-    """Return nested tables as `section.key=value`, values in JSON (valid TOML for plain ones)."""
+    """Return nested tables as `section.key=value`; simple values in JSON are valid TOML, too."""
     settings = {key[1:]: value for key, value in run_folder.flatten(nested, "").items()}
     refuse_own_suites(settings.get("suites.names"), str(path))
     if "pool.name" in settings:
@@ -118,7 +118,7 @@ def _beside(name: str, path: Path) -> str:
 
 
 def warm_start_key(manifest: Mapping[str, Any]) -> str:
-    """Return a warm start's inputs as text: with equal texts, its weights are equal."""
+    """Return all inputs of a warm start as text; equal texts give equal weights."""
     config = manifest["config"]
     form, data = config["form"], manifest["data"]
     inputs = {
@@ -135,7 +135,7 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 
 def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | None:
-    """Copy the warm start of the first training with equal inputs; return its folder, or None."""
+    """Copy the warm start of the first training with equal inputs; return its folder or None."""
     out, manifest = training.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
@@ -153,7 +153,7 @@ def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | No
 
 
 def plan_leaks(system_runs: Iterable[SystemRun]) -> dict[str, float | None]:
-    """Return figures on plans of runs: number, share whose subtasks state the answer, accuracy."""
+    """Return figures on runs' plans: number, share with the answer in a subtask, accuracies."""
     graded: list[tuple[float | None, bool | None]] = []
     for entry in chain.from_iterable(entries(run.paths) for run in system_runs):
         sample: dict[str, Any] = entry.sample

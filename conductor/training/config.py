@@ -1,4 +1,4 @@
-"""A training's configuration: a TOML file, read into one class per table; errors are sentences."""
+"""A training's configuration: a TOML file, read into one class per table and checked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -44,7 +44,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Return a file's tables, which override those of its `base`, a shipped configuration."""
+    """Return a file's tables, merged over those of its `base`, a configuration of podium's."""
     try:
         data = read_toml(path)
     except ValueError as error:
@@ -90,7 +90,7 @@ def set_key(data: dict[str, Any], setting: str) -> None:
 
 
 class ConfigSection(BaseModel):
-    """Base of the file's tables: an unknown key is an error."""
+    """Base class of the configuration's tables; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -106,8 +106,8 @@ class FromScratch(ConfigSection):
     vocab: int = Field(default=1024, gt=256)
     context: int = Field(default=1024, gt=0)  # maximum tokens of prompt and plan together
     initializer_range: float = Field(default=0.08, gt=0)
-    """Standard deviation of random weights. Qwen2's own 0.02 suits thousands of dimensions: with
-    128, attention stays uniform for too long to learn look-ups in a short warm start."""
+    """Standard deviation of random weights. Qwen2's own 0.02 suits thousands of dimensions; in 128
+    dimensions attention would stay uniform too long for a short warm start."""
     tied: bool = True  # whether the output layer shares the embedding's weights
     embeddings: int | None = Field(default=None, gt=256)  # embedding rows, if more than tokens
     look_up: bool = False  # whether initial attention matches equal words (model.py)
@@ -116,25 +116,25 @@ class FromScratch(ConfigSection):
 class ProfiledPart(ConfigSection):
     """A policy that plans by profiles (conductor/profile_policy.py), from random weights."""
 
-    questions: int = Field(default=50, ge=8)  # per suite, on which workers are measured first
+    questions: int = Field(default=50, ge=8)  # per suite, to measure each worker alone first
     cost_weight: float = Field(default=0.4, gt=0, le=0.45)  # `CostAware.weight`
     cost_calls: float = Field(default=8.0, gt=0)
-    """`CostAware.scale`, as a multiple of the dollars of a usual call in the pool."""
+    """`CostAware.scale`, as a multiple of the pool's mean dollars per call."""
     searched: int = Field(default=1000, ge=1)  # questions for which random plans are tried
     warm_steps: int = Field(default=600, ge=0)
-    """Supervised steps on the best single workers, as measured, and on the search's best plans."""
+    """Supervised steps on the best measured single workers and on the search's best plans."""
     warm_batch: int = Field(default=48, ge=1)
     warm_rate: float = Field(default=2e-3, gt=0)
 
 
 class ModelPart(ConfigSection):
-    """The source of the weights: a folder or hub name (`path`), or random weights."""
+    """The source of the weights: a folder or Hub name (`path`), or random weights."""
 
     path: str = ""
     from_scratch: FromScratch | None = None
     profiled: ProfiledPart | None = None
     parameters: float | None = None  # in billions, for estimates; None: from the model's config
-    frozen: tuple[str, ...] = ()  # parts of names of parameters that GRPO does not train
+    frozen: tuple[str, ...] = ()  # parameters whose name has one of these parts are not trained
 
 
 class PoolPart(ConfigSection):
@@ -145,7 +145,7 @@ class PoolPart(ConfigSection):
     order: Literal["pool", "random"] = "pool"
     drawn: int = Field(default=0, ge=0, le=1000)
     """Number of random pools of practice workers (suites/practice/workers/drawing.py) that replace
-    `name`; each question is shown one of them, drawn anew. No evaluation uses these pools."""
+    the pool `name`; each question gets one at random. No evaluation uses these pools."""
 
 
 class SuitesPart(ConfigSection):
@@ -172,20 +172,20 @@ class PlanRecipe(ConfigSection):
     """How the random plans of a warm start are drawn (training_rows.py)."""
 
     prior: Prior = "cards"
-    """How a step's worker is weighted. `cards`: by words that cards share with the question's kind;
-    `kinds`: one random favourite per kind; `sentences`: as `cards`, with one step per sentence."""
+    """Probabilities of a step's worker. `cards`: by words that its card shares with the question's
+    kind; `kinds`: one random favourite per kind; `sentences`: as `cards`, one step per sentence."""
     kinds: int = Field(default=12, ge=1)  # number of kinds (clusters) of questions
     trust: float = Field(default=0.6, ge=0, le=1)  # probability of a draw by `prior`, else uniform
     sharpness: float = Field(default=1.0, ge=1, le=64)  # exponent of the prior's weights
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card, so
     that a model can learn to look workers up if their order changes."""
-    later: float = Field(default=0.5, ge=0, le=1)  # probability of a later round, if trained
+    later: float = Field(default=0.5, ge=0, le=1)  # probability of a later round, with [recursion]
     keep: float = Field(default=0.5, ge=0, le=1)  # probability that a later round keeps the answer
 
 
 class WarmStart(ConfigSection):
-    """Supervised steps before GRPO, on plans that are random, given or of earlier trainings."""
+    """Supervised steps before GRPO, on plans drawn at random, from a file or earlier trainings."""
 
     kind: Literal["none", "random-plans", "given-plans", "own-plans"] = "none"
     plans: str = ""
@@ -194,7 +194,7 @@ class WarmStart(ConfigSection):
     runs: tuple[str, ...] = ()
     """For own plans: folders of trainings on the same questions, whose right plans are used."""
     least: float = Field(default=1.0, gt=0, le=1)
-    """Score, about the share of right tries, that makes a plan good enough (`own_plans`)."""
+    """Minimum score (about the share of right tries) of a good enough plan (`own_plans`)."""
     steps: int = Field(default=200, ge=0)
     batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=3e-3, gt=0)
@@ -221,7 +221,7 @@ class WarmStart(ConfigSection):
 
 
 class RecursionPart(ConfigSection):
-    """Later rounds: rows that show the answer of a warm-started model's first plan (rounds.py)."""
+    """Later rounds: rows whose prompt shows the answer to the model's first plan (rounds.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)  # share of rows that are later rounds
     discount: float = Field(default=DISCOUNT, gt=0, le=1)  # factor of first rounds' rewards
@@ -241,7 +241,7 @@ class ValidationPart(ConfigSection):
 
     every: int = Field(default=10, ge=1)  # steps between two validations
     questions: int = Field(default=32, ge=1)  # first questions of each suite's validation split
-    patience: int | None = Field(default=None, ge=1)  # stop after n without improvement
+    patience: int | None = Field(default=None, ge=1)  # validations without improvement, then stop
     batch: int = Field(default=64, ge=1)  # plans generated in one batch
 
 
@@ -251,7 +251,7 @@ class RunPart(ConfigSection):
     seed: int = Field(default=0, ge=0, le=SEED)
     save_every: int = Field(default=20, ge=1)
     keep: int = Field(default=2, ge=1)  # checkpoints kept, besides the best one
-    threads: int = Field(default=1, ge=1)  # of torch; more have been 20 times slower
+    threads: int = Field(default=1, ge=1)  # torch's threads; more can be 20 times slower
     device: Literal["cpu", "gpu"] = "gpu"
     tensorboard: bool = True
     report_to: tuple[Literal["mlflow", "trackio", "wandb"], ...] = ()
@@ -329,7 +329,7 @@ def validate_config(data: Mapping[str, Any], place: str) -> TrainingConfig:
 
 
 def refuse_own_suites(names: object, place: str) -> None:
-    """Raise UserError if a file's `[suites] names` has Python code: only a command line may."""
+    """Raise UserError if a file's `[suites] names` has Python code; only --set may name code."""
     for name in cast("list[object]", names) if isinstance(names, list) else ():
         if OWN in str(name):
             raise UserError(
@@ -391,7 +391,7 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
 
 
 def _first_error(error: ValidationError) -> str:
-    """Return the first error as text: place and reason; for an unknown key, the nearest one."""
+    """Return the first error as text: place and reason, or an unknown key and the nearest known."""
     mistake = error.errors()[0]
     path = [str(name) for name in mistake["loc"]]
     if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):

@@ -18,7 +18,7 @@ class MergedAdapters:
     """Context manager: merges LoRA adapters into copies of their base weights during generation.
 
     Base weights are never changed, so rounding errors do not add up. The copies keep their memory
-    addresses, as a CUDA graph reads from the addresses of its recording.
+    addresses, because a CUDA graph reads from the addresses at which it was recorded.
     """
 
     def __init__(self, model: Any) -> None:

@@ -28,17 +28,17 @@ class SampledPlan(BaseModel):
 
 
 def read_plans(config: TrainingConfig) -> dict[str, Workers]:
-    """Return question -> workers of its warm-start plan; UserError if there is no plan at all."""
+    """Return question id -> workers of its warm-start plan; UserError if there is no plan."""
     start, steps = config.warm_start, config.form.max_steps
     return read_given_plans(config) if start.plans else own_plans(start.runs, start.least, steps)
 
 
 def own_plans(runs: Sequence[str], least: float, steps: int) -> dict[str, Workers]:
-    """Return question -> workers of its best right plan with at most `steps` steps.
+    """Return question id -> workers of its best right plan with at most `steps` steps.
 
     Plans are chosen by rewards only, without targets. The score of a sequence of workers is
-    right tries / (tries + 1), so that 1 of 1 scores less than 9 of 9. The shortest sequence with a
-    score of `least` or more is taken, else the one with the highest score; of equals, the shorter.
+    right tries / (tries + 1), so that 1 of 1 scores less than 9 of 9. The result is the shortest
+    sequence with a score of `least` or more, else that with the highest score (if equal, shorter).
     """
     tries: defaultdict[str, defaultdict[Workers, list[bool]]]
     tries = defaultdict(lambda: defaultdict(list))
@@ -78,7 +78,7 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
 
 
 class GivenPlan(BaseModel):
-    """A line of the user's file of plans: a question, and the workers of its steps."""
+    """A line of the user's file of plans: a question's id, and the workers of the plan's steps."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     question: str
@@ -86,7 +86,7 @@ class GivenPlan(BaseModel):
 
 
 def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
-    """Return question -> workers from the user's file; UserError if a line is not a plan."""
+    """Return question id -> workers from the user's file; UserError if a line is not a plan."""
     path, by_question = Path(config.warm_start.plans), dict[str, Workers]()
     if not path.is_file():
         raise UserError(f"[warm_start] plans: there is no file {path}.")

@@ -22,7 +22,7 @@ ResultT = TypeVar("ResultT")
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
 VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)  # versions that TRL 1.16 supports (trl/import_utils.py)
 OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
-"""Fields of GRPOConfig that podium sets from other sections, so `[grpo]` may not."""
+"""Fields of GRPOConfig that podium sets from other sections, so `[grpo]` must not have them."""
 
 NUMBERS = (
     "beta", "entropy_coef", "epsilon", "generation_batch_size", "gradient_accumulation_steps",
@@ -32,9 +32,10 @@ NUMBERS = (
 )  # fmt: skip
 """Numeric fields that are checked without TRL; `_refuse_unknown_fields` checks all with TRL."""
 CHECKPOINTS = "checkpoints"  # TRL's folder inside the training's folder
-WAITING_S = 7200  # timeout while other processes wait for the first one to validate
+WAITING_S = 7200  # timeout in seconds of processes that wait while the first one validates
 Sharding = Literal["", "zero", "zero3", "fsdp"]
-"""What processes shard: nothing; optimiser states; weights, too, by DeepSpeed (`zero3`) or FSDP."""
+"""What is sharded over processes: nothing; optimiser states (`zero`); or also the weights, by
+DeepSpeed (`zero3`) or FSDP (`fsdp`)."""
 Group = dict[str, Any]  # TRL's tensors by name, for the plans of one question
 
 
@@ -54,7 +55,7 @@ def world_size() -> int:
 
 
 def from_first_process(work: Callable[[], ResultT]) -> ResultT:
-    """Return the result or error of `work` in the first process; all processes call it together."""
+    """Run `work` in the first process; return its result, or raise its error, in all processes."""
     if world_size() == 1:
         return work()
     from accelerate.utils import broadcast_object_list
@@ -72,7 +73,7 @@ def from_first_process(work: Callable[[], ResultT]) -> ResultT:
 
 
 def from_all_processes(value: ResultT) -> list[ResultT]:
-    """Return every process's value, in their order; all processes call it together."""
+    """Return every process's value, by process index; all processes must call this together."""
     if world_size() == 1:
         return [value]
     from accelerate.utils import gather_object
@@ -87,7 +88,7 @@ def plans_at_once(config: TrainingConfig, processes: int) -> int:
 
 
 def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) -> str:
-    """Return text on the limits of each process; together they meet the run's limits."""
+    """Return text on the limits of each process: its share of the training's limits."""
     limits = [f"{plans_at_once(config, processes)} plans at once"]
     if config.reward.rpm is not None:
         limits.append(f"{config.reward.rpm / processes:g} calls of a worker a minute")
@@ -184,7 +185,7 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
 
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
-    """Return batch sizes and numbers of steps; UserError if sizes are not multiples as needed."""
+    """Return batch sizes and numbers of steps, by name; UserError if the sizes do not fit."""
     grpo, size = config.grpo, world_size() if processes is None else processes
     _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
@@ -253,10 +254,10 @@ def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
 
 
 def weight_dtype(config: TrainingConfig) -> str:
-    """Return the dtype of loaded weights; UserError if it would round small updates away.
+    """Return the dtype of loaded weights; UserError if small updates would be lost by rounding.
 
-    At a learning rate of 1e-6 bfloat16 rounds updates away, so trained weights are float32, except
-    with adapters, whose base is not trained, and with DeepSpeed, which keeps float32 copies.
+    At a learning rate of 1e-6 bfloat16 loses updates, so trained weights are float32, except with
+    adapters, whose base is not trained, and with DeepSpeed, which keeps float32 copies.
     """
     name = dict(config.grpo.get("model_init_kwargs") or {}).get("dtype")
     precise = config.lora is not None or sharding(config) in ("zero", "zero3")
@@ -270,7 +271,7 @@ def weight_dtype(config: TrainingConfig) -> str:
 
 
 def autocast(config: TrainingConfig) -> Any:
-    """Return the autocast of TRL's updates, for computations outside them: bf16 or disabled."""
+    """Return the autocast context of TRL's updates (bf16 or disabled), for use outside them."""
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
@@ -288,11 +289,11 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     sizes = batch_sizes(config, processes)
     options = dict(config.grpo)
     options.pop("generation_batch_size", None)
-    options.pop("model_init_kwargs", None)  # already used on loading the model (train.py)
+    options.pop("model_init_kwargs", None)  # already used to load the model (model.py)
     run = config.run
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 8,
-        "ddp_find_unused_parameters": False,  # all are used; the search costs time
+        "ddp_find_unused_parameters": False,  # all are used, and a check takes time
         "ddp_timeout": WAITING_S,
         "run_name": out.name,  # its name in trackers
         "project": "podium",
@@ -342,7 +343,7 @@ def lora_config(config: TrainingConfig) -> Any | None:
 
 @dataclass(slots=True)
 class Resampling:
-    """Dynamic sampling: replaces questions whose plans all have equal rewards, in rounds."""
+    """Dynamic sampling: replaces the questions whose plans all got the same reward, in rounds."""
 
     rows: Sequence[TrainingRow]  # replacement questions in order, `rounds` batches per generation
     asking: PromptBuilder
@@ -354,9 +355,9 @@ class Resampling:
     _nth: int = 0
 
     def learnt_from(self, writes: Any, inputs: Sequence[Any], step: int) -> Group:
-        """Return a batch as large as `inputs`; groups with different rewards come first."""
+        """Return a batch as large as `inputs`; questions whose plans' rewards differ come first."""
         self._nth = self._nth + 1 if step == self._step else 0
-        self._step = step  # replacements depend on it, so that a resumed run repeats them
+        self._step = step  # determines replacements, so that a resumed run repeats them
         generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
         good, dull = self._written(writes, inputs)
         size, resampled, started = len(good) + len(dull), 0, monotonic()
@@ -399,7 +400,7 @@ def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def split_groups(batch: Group, size: int) -> list[Group]:
-    """Split a batch into groups of `size` rows; values without rows are left out."""
+    """Split a batch into groups of `size` rows; scalar values of the batch are left out."""
     rows = len(batch["advantages"])
     tensors = {name: tensor for name, tensor in batch.items() if getattr(tensor, "ndim", 0)}
     return [

@@ -1,4 +1,4 @@
-"""A training with all that its configuration names, loaded and checked without torch."""
+"""A training job: its pool, prices, questions and rewards, loaded and checked without torch."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -85,28 +85,28 @@ class TrainingJob:
     splits: Mapping[str, SuiteSplit]  # train questions, by suite
     held_out: Mapping[str, SuiteSplit]  # to select the best: validation, or last train questions
     left_out: int  # train questions left out because an eval split asks them, too
-    verdicts: VerdictDataset | None = None  # recorded ones, if they replace workers
+    verdicts: VerdictDataset | None = None  # recorded verdicts; None: workers answer
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """First rounds that later rounds continue (rounds.py)."""
 
     @property
     def publishable(self) -> bool:
-        """Whether texts may be saved: true if every suite's may."""
+        """Whether texts may be saved: true if every suite's texts may be published."""
         return all(split.suite.publishable for split in self.splits.values())
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The workers of each drawn pool, if questions are shown drawn pools; else ()."""
+        """The workers of each drawn pool, if [pool] drawn is set; else ()."""
         return drawn_groups(self.spec.names) if self.config.pool.drawn else ()
 
     @property
     def shown(self) -> ShownWorkers:
-        """Return which workers a prompt shows; each row has its own seed."""
+        """The selection of the workers in prompts; each row has its own seed."""
         return ShownWorkers(self.config.pool.shown, self.config.pool.order, groups=self.groups)
 
     @property
     def prompts(self) -> PromptBuilder:
-        """Return the builder of prompts from rows."""
+        """The object that makes the prompts of rows."""
         return PromptBuilder(self.config.form, self.spec, self.question, self.earlier)
 
     def question(self, row: TrainingRow) -> Question:
@@ -118,7 +118,7 @@ class TrainingJob:
         return at_epoch(split.suite, question, row.epoch).sealed()
 
     def rows(self, count: int) -> list[TrainingRow]:
-        """Return the first `count` rows of the training, in order."""
+        """Return the first `count` training rows, in order."""
         ids = {name: list(split.questions) for name, split in self.splits.items()}
         return self._drawn(ids, count)
 
@@ -131,7 +131,7 @@ class TrainingJob:
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
-        """Return the workflow in an item's text; None if unreadable, or to keep the last answer."""
+        """Return the workflow in an item's text; None if unreadable or if it keeps the answer."""
         plan = read_plan(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
@@ -157,7 +157,7 @@ def find_job(
     max_usd: Decimal | None = None,
     dry: bool = False,
 ) -> TrainingJob:
-    """Return the training that a configuration names; UserError if it must not begin."""
+    """Load and check the training that `config` describes; UserError if it must not begin."""
     limit = config.reward.max_usd if max_usd is None else max_usd
     job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
     if config.verdicts and study:
@@ -184,7 +184,7 @@ def find_job(
     full = {name: _train_split(name, config, catalogue) for name in names}
     judging = [load_split(split.suite) for split in full.values() if "eval" in split.suite.splits]
     splits = {name: without_overlap(split, judging, bare) for name, split in full.items()}
-    if not all(split.questions for split in splits.values()):  # eval splits have all of a suite
+    if not all(split.questions for split in splits.values()):  # eval splits have a whole suite
         refuse_overlap(full.values(), judging, bare)
     held_out: dict[str, SuiteSplit] = {}
     for name, split in splits.items():
@@ -199,7 +199,7 @@ def find_job(
 def _find_verdicts(
     config: TrainingConfig, job: partial[TrainingJob], verdicts: VerdictDataset
 ) -> TrainingJob:
-    """Return a training on recorded verdicts; its pool's workers are names that cannot be asked."""
+    """Return a training on recorded verdicts; its workers are only names and cannot be called."""
     if config.form.max_steps != 1:
         raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
     spec = verdict_pool(verdicts.teaches)
@@ -251,7 +251,7 @@ def _held_out(split: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
 
 
 def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
-    """Open the box (sandbox) in which the training's programs run; None if it needs none."""
+    """Open the box (sandbox) for model-written programs; None if no suite needs a box."""
     boxes = training.catalogue.boxes
     suites = [split.suite for split in training.splits.values()]
     name = training.config.suites.box
@@ -270,7 +270,7 @@ async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
 
 
 def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
-    """Return each train question once, or 8 times if the workers shown are drawn."""
+    """Return as many rows as train questions, or 8 times as many if the workers shown are drawn."""
     config = training.config
     count = sum(len(split.questions) for split in training.splits.values())
     times = 1 if training.shown.whole else 8
@@ -280,7 +280,7 @@ def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
 
 
 def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow]:
-    """Return rows to train a tokenizer, without private texts, whose words it would reveal."""
+    """Return rows to train a tokenizer on, without private texts: a vocabulary reveals words."""
 
     def saying(row: TrainingRow, text: str) -> ShownRow:
         def asked(row: TrainingRow) -> Question:
@@ -301,7 +301,7 @@ def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow
 
 
 def check_job(training: TrainingJob) -> None:
-    """Raise UserError for mistakes that show without loading a model or calling a worker."""
+    """Raise UserError for mistakes that can be detected without a model or a worker call."""
     config = training.config
     grpo_options.refuse_unready_machine(config)
     refuse_missing_folder(config)
@@ -311,9 +311,9 @@ def check_job(training: TrainingJob) -> None:
 
 
 def refuse_missing_folder(config: TrainingConfig) -> None:
-    """Raise UserError if [model] path can only be a folder, and there is none."""
+    """Raise UserError if [model] path can only be a folder, and the folder does not exist."""
     path = config.model.path
-    folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # the hub's have one
+    folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # Hub names have one
     if folder and not Path(path).is_dir():
         raise UserError(
             f"[model] path: there is no folder {path}. First train the model that it starts from."
@@ -341,7 +341,7 @@ class RewardRecorder:
         self.seen = StepResults()
 
     def begin(self, items: Sequence[RewardItem], loop: asyncio.AbstractEventLoop) -> None:
-        """Start to score items on a loop, from another thread; `score` returns their outcomes."""
+        """Start to score items in another thread's event loop; `score` returns their outcomes."""
         if not self._begun:
             self._first = monotonic()
         new: dict[RewardItem, RewardItem] = {}
@@ -367,7 +367,7 @@ class RewardRecorder:
         return once_in_its_step(item) if self._deduplicate else item
 
     async def _scored(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Score the items that were not begun, and wait for those that were."""
+        """Score the items that `begin` did not start, and wait for those that it did."""
         pending, self._begun = self._begun, {}
         late = [item for item in items if self._key(item) not in pending]
         works = dict.fromkeys(work for work, _ in pending.values())
@@ -383,7 +383,7 @@ class RewardRecorder:
         return [outcome(item) for item in items]
 
     async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Score each different item once, as its first copy; count its cost once."""
+        """Score equal items only once; only the first of them has the cost."""
         keys = [once_in_its_step(item) for item in items]
         firsts: dict[RewardItem, RewardItem] = {}
         for key, item in zip(keys, items, strict=True):
@@ -413,12 +413,13 @@ class TrainingRewards:
     validation: RewardRecorder
     stopped: Callable[[], str] = str  # why the spending limit stopped calls; empty if it did not
     spent: Callable[[], Decimal] = Decimal
-    """Dollars of all processes and sessions; every process must call it, to divide the rest."""
+    """Dollars spent by all processes and sessions. All processes must call it together: it divides
+    the remaining budget among them."""
     answerer: PlanAnswerer | None = None  # runs the plans; None on recorded verdicts
 
 
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
-    """Return the rewards; every call of a worker is written below `folder`, if given."""
+    """Return the rewards for training and validation; worker calls are logged below `folder`."""
     config = training.config
     again = config.reward.deduplicate
     concurrency = grpo_options.plans_at_once(config, grpo_options.world_size())
@@ -467,7 +468,7 @@ def _spent_by_all(answerer: PlanAnswerer, limit: Decimal | None) -> Decimal:
 
 
 def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSettings:
-    """Return the settings by which one process runs plans: its share of all limits."""
+    """Return one process's settings to run plans, with its share of the rate limit."""
     config, processes = training.config, grpo_options.world_size()
     rpm = config.reward.rpm
     return PlanSettings(

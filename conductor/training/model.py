@@ -1,4 +1,4 @@
-"""The model to train: loaded or built from scratch, warmed up, merged."""
+"""The model to train: load or build it, warm it up by supervised steps, merge its adapters."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
 
@@ -48,7 +48,7 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
 
         adapters: Any = PeftConfig.from_pretrained(path)
         base = str(adapters.base_model_name_or_path)
-        if getattr(adapters, "megatron_config", None):  # with it peft imports a module by its name
+        if getattr(adapters, "megatron_config", None):  # peft would import a module that it names
             raise UserError(
                 f"[model] path {path!r} has adapters of Megatron, which podium does not load. Use "
                 "others."
@@ -74,39 +74,40 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
 
 
 def with_adapters(model: Any, config: TrainingConfig) -> Any:
-    """Return a model with new LoRA adapters; a warm start, too, trains the adapters alone."""
+    """Return a model with new LoRA adapters; a warm start also trains only the adapters."""
     from peft import get_peft_model
 
     return get_peft_model(model, lora_config(config))
 
 
 def chat_template(tokenizer: Any) -> ChatTemplate:
-    """Return a tokenizer's chat template: messages to one text that the policy continues."""
+    """Return a function that renders chat messages as a prompt, by a tokenizer's chat template."""
     return partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
 
 
 # --- attention that begins as a look-up ---------------------------------------------------------
 #
-# If the order of workers changes, a worker's number has to be read in the prompt: find the line
-# whose card begins with a word, take the number before it, say it again in the list. Transformers
-# learn such steps as induction heads (arXiv 2209.11895); as in mimetic initialisation (arXiv
-# 2305.09828) structure is set here (which positions attend to which, but no word, worker or
-# number), and the warm start trains all of it. EXPERIMENTS.md has the effect.
+# If workers change their order, the model must read a worker's number in the prompt: find the line
+# whose card begins with a word, take the number before that word, and repeat it in the list.
+# Transformers learn such steps as induction heads (arXiv 2209.11895). As in mimetic initialisation
+# (arXiv 2305.09828), the initial weights set which positions attend to which, but no word, worker
+# or number; the warm start trains them all. EXPERIMENTS.md has the measured effect.
 
 LINES = (0, 1)
-"""Places back of the tokens that the first half of the second layer's heads compare: a word itself
-in the thought `Looks3`, and the word 1 back in the prompt's `3: Looks up`; its number is 3 back."""
+"""Offsets (tokens back) that the first half of the second layer's heads compare: a query at a word
+in the reasoning `Looks3` finds the key 1 after that word in the prompt's `3: Looks up`; the number
+is 3 before that key."""
 LISTS = (2, 3)
-"""Places back of the tokens that the other half compare: the number 2 back in the list `[3, `, and
-the number 3 back in the thought `Looks3, Does4`, where the next number stands."""
-THETA = 1e6  # base of the rotary angles: fast pairs tell places, slow ones compare words
+"""The same for the other half: a query 2 after a number in the list `[3, ` finds the key 3 after
+that number in the reasoning `Looks3, Does4`, which is the next number."""
+THETA = 1e6  # base of the rotary angles: fast pairs encode positions, slow ones compare words
 FAST = 6  # pairs of dimensions that encode positions
-SHARP, COPIED = 8.0, 0.2  # sharpness of a head's position; scale of a copy beside its word
+SHARP, COPIED = 8.0, 0.2  # sharpness of attention to a position; scale of a copied word
 ALIKE = {"word": 4.5, "copy": 1.8}  # weights in comparing equal words, and equal copies
 
 
 def look_up(model: Any) -> None:
-    """Set the first two layers of a Qwen2 model of random weights, in place."""
+    """Initialise the first two layers of a Qwen2 model to look up workers' numbers, in place."""
     import torch
 
     config = model.config
@@ -127,7 +128,7 @@ def look_up(model: Any) -> None:
 
 
 def _look_back(attention: Any, read: Any) -> None:
-    """Make each head copy the token at its offset through `read` (head dimensions, words)."""
+    """Make each head copy the token at its offset, projected by `read` (head dimensions, words)."""
     import torch
 
     wide, words = read.shape
@@ -168,7 +169,7 @@ def _compare(attention: Any, read: Any) -> None:
 
 
 def _copied(back: int, words: int) -> slice:
-    """Return the dimensions with the copy of the token `back` places before; for 0, any copy's."""
+    """Return the dimensions of the copy of the token `back` places before; 0: of the first copy."""
     width, index = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
     return slice(words + index * width, words + (index + 1) * width)
 
@@ -177,7 +178,7 @@ PAD, END = "<|pad|>", "<|end|>"
 
 
 def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
-    """Return (model, tokenizer) of [model.from_scratch]; torch's seed determines the weights."""
+    """Return (model, tokenizer) as in [model.from_scratch]; torch's seed determines the weights."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     size = config.model.from_scratch
@@ -218,10 +219,10 @@ UNKNOWN = "<|endoftext|>"  # unused by a byte-level tokenizer; Qwen2's class add
 
 
 def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
-    """Return a byte-level BPE tokenizer that cuts texts as Qwen2's class does.
+    """Return a byte-level BPE tokenizer that splits texts as Qwen2's tokenizer class does.
 
-    A folder of the Qwen2 architecture is always loaded (by AutoTokenizer, a server) as that class,
-    with its normalizer and pre-tokenizer, despite `tokenizer.json`: another cut would be undone.
+    AutoTokenizer and servers load every folder of the Qwen2 architecture with that class, whose
+    normalizer and pre-tokenizer replace those in `tokenizer.json`.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
@@ -251,13 +252,13 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
 def warm_start(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
 ) -> None:
-    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl."""
+    """Train a model on plans, in place; log every 20th step to `folder`/warm_start.jsonl."""
     import torch
 
     model.to("cuda" if config.run.device == "gpu" else "cpu")
     start, rng = config.warm_start, Random(config.run.seed)
     if is_main():
-        (folder / WARM).unlink(missing_ok=True)  # lines of a killed warm start, which starts anew
+        (folder / WARM).unlink(missing_ok=True)  # lines of a killed warm start, which is repeated
     corpus = plan_corpus(config, rows)
     if start.is_listed:
         rows, corpus.own = _given_plans(config, corpus, rows)
@@ -267,7 +268,7 @@ def warm_start(
     model.train()
     for step in range(start.steps):
         for group in optimiser.param_groups:
-            # 20 steps up, then half a cosine down
+            # linear warm-up over 20 steps, and half a cosine down to 0
             share = min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / start.steps))
             group["lr"] = start.learning_rate * share
         drawn = rng.choices(rows, k=start.batch)
@@ -310,7 +311,7 @@ def _own_plans(
 
 
 def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> Any:
-    """Return padded ids, mask and labels; a prompt's tokens have no label."""
+    """Return padded ids, mask and labels; a prompt's tokens have the label -100 (ignored)."""
     import torch
     from transformers import BatchEncoding
 
@@ -349,4 +350,4 @@ def merge_adapters(config: TrainingConfig, out: Path) -> None:
         shutil.rmtree(adapters, ignore_errors=True)
         adapters.mkdir()
         for name in (ADAPTED, ADAPTERS):
-            (folder / name).rename(adapters / name)  # last: a merge that broke off is made again
+            (folder / name).rename(adapters / name)  # last: an interrupted merge is repeated

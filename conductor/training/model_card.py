@@ -1,4 +1,4 @@
-"""The files of a checkpoint beside its weights: podium.json, its card, and its release."""
+"""A checkpoint's podium.json and model card, and its release with podium or for the Hub."""
 
 import json
 import re
@@ -45,7 +45,7 @@ selected nothing: the suites' `eval` split, or the part of a study's split kept 
 LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # files of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
-# A checkpoint's files; without `training_args.bin`, a pickle, which can run code.
+# Files to release; not `training_args.bin`, which is a pickle and could run code.
 DESCRIBED = ("podium.json", "README.md")  # of adapters: the other files are the base model's
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 RELEASE_NOTE = (Path(__file__).parent / "release_note.md").read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def describe_checkpoint(
     info = checkpoint.CheckpointInfo(
         form=config.form,
         pool=spec.name,
-        workers=max(training.groups, key=len, default=spec.names),  # only the number counts
+        workers=max(training.groups, key=len, default=spec.names),  # largest pool: only size counts
         cards_sha256=checkpoint.cards_digest(cards) if config.form.cards else "",
         openings=tuple(sorted(set(map(first_word, cards)))),
         suites=tuple(splits),
@@ -83,7 +83,7 @@ def describe_checkpoint(
         info = replace(
             info,
             role="study",
-            graders={},  # its verdicts were recorded
+            graders={},  # no grader was used: verdicts were recorded
             suites=(study.suite,) if study.suite else info.suites,
             split=f"{study.split} (seed {study.split_seed}) of {study.source}",
             taught=(),  # digests of cut texts would match nothing; study.json has the ids
@@ -93,7 +93,7 @@ def describe_checkpoint(
 
 
 def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
-    """Return the model card: provenance only, no question's text."""
+    """Return the model card: it states the provenance and has no question's text."""
     manifest, config, spec = run_folder.job_manifest(training), training.config, training.spec
     rows = [
         f"| {name} | {entry['version']} | {entry['data_revision']} | {entry['train_questions']} | "
@@ -155,16 +155,16 @@ def leaks_text(run: Path) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SeedRun:
-    """One finished run, ordered by its best validation and its seed."""
+    """One finished training, ordered by its best validation and its seed."""
 
-    correct: float  # best validation, as its training values it
+    correct: float  # score of its best validation, by which training chose `best/`
     seed: int
     folder: Path
     step: int
 
 
 def read_seed(run: Path) -> SeedRun:
-    """Return a run's result; UserError if it is no training, or has not ended."""
+    """Return a training's result; UserError if the folder has no training or it has not ended."""
     config = run_folder.config_of(run_folder.read_manifest(run))
     if not run_folder.training_finished(config, run):
         raise UserError(f"The training in {run} has not ended. Continue it with --resume.")
@@ -180,7 +180,7 @@ POLICY_CARD = (Path(__file__).parent / "policy_card.md").read_text(encoding="utf
 
 
 def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
-    """Return the card of a policy that plans by profiles: provenance only."""
+    """Return the card of a policy that plans by profiles: it states only the provenance."""
     config, book, splits = training.config, training.book, training.splits
     options = config.model.profiled
     if options is None:
@@ -209,7 +209,7 @@ def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] 
 
 
 def release_policy(runs: Sequence[Path], to: Path) -> str:
-    """Write the median seed's best policy to `to`, with the logs of all seeds."""
+    """Copy the best policy of the median seed to `to`, with the logs of all seeds."""
     seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)
     chosen, partial = median_low(seeds), to.with_name(f"{to.name}.part")
@@ -231,7 +231,7 @@ def release_policy(runs: Sequence[Path], to: Path) -> str:
 
 
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
-    """Write the median seed's best checkpoint to `to`, its warm start to `untrained`."""
+    """Copy the best checkpoint of the median seed to `to`, and its warm start to `untrained`."""
     seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)
     chosen = median_low(seeds)
@@ -248,7 +248,7 @@ def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
     manifests = [run_folder.read_manifest(run.folder) for run in seeds]
     for manifest in manifests:
         manifest["config"]["run"].pop("seed")
-        manifest["config"]["model"].pop("path")  # a later training starts with its own seed's model
+        manifest["config"]["model"].pop("path")  # a second stage starts from its own seed's model
     if len({json.dumps(manifest["config"], sort_keys=True) for manifest in manifests}) > 1:
         raise UserError(
             "These runs have different configurations. Release each of them separately."
@@ -267,7 +267,7 @@ def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedR
     shutil.copytree(source, partial, ignore=_all_but(DESCRIBED if adapted else KEPT))
     if adapted:
         data = json.loads((adapted / checkpoint.ADAPTERS).read_text())
-        data["base_model_name_or_path"] = checkpoint.PINNED  # without the folder of this machine
+        data["base_model_name_or_path"] = checkpoint.PINNED  # not this machine's path
         (partial / checkpoint.ADAPTERS).write_text(json.dumps(data, indent=1) + "\n")
     weights = checkpoint.ADAPTED if adapted else checkpoint.WEIGHTS
     equal, kind = _weights((adapted or source) / weights, partial, prompts)
@@ -296,7 +296,7 @@ def _all_but(kept_names: Sequence[str]) -> Callable[[str, list[str]], list[str]]
 
 
 def _weights(source: Path, folder: Path, prompts: Sequence[str]) -> tuple[int, str]:
-    """Write weights as float16 if every greedy plan stays the same, else unchanged."""
+    """Write weights, as float16 if all greedy plans stay equal; return equal plans and dtype."""
     written = folder / source.name
     shutil.copyfile(source, written)
     full_plans = greedy_plans(folder, prompts)
@@ -310,21 +310,21 @@ def _weights(source: Path, folder: Path, prompts: Sequence[str]) -> tuple[int, s
 
 
 def greedy_plans(folder: Path, prompts: Sequence[str]) -> list[str]:
-    """Return a checkpoint's greedy completions, as the embedded provider makes them."""
+    """Return a checkpoint's greedy completion of each prompt, by the provider `embedded`."""
     model = open_checkpoint(str(folder))
     return [model.greedy(prompt, 128) for prompt in prompts]
 
 
 CARD_FILE = "README.md"
 RESULTS = ".eval_results"
-LOG = "log"  # of every seed, as the card of a release says
+LOG = "log"  # folder of the logs of every seed, to which a release's card refers
 DATASET = re.compile(r"([\w.-]+/[\w.-]+)@")
 BASE = f"HuggingFaceTB/{checkpoint.BASE}"
 ABOUT: Mapping[str, Any] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
 
 
 def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str]) -> None:
-    """Write a checkpoint's files, its card with `results`, and `files` for the Hub."""
+    """Export a checkpoint for the Hugging Face Hub: its files, a card with `results`, `files`."""
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     about = checkpoint.read_info(folder)
@@ -349,7 +349,7 @@ def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str])
 
 
 def hub_card(folder: Path, about: checkpoint.CheckpointInfo, results: str) -> str:
-    """Return the checkpoint's card with the Hub's fields and its results."""
+    """Return the checkpoint's card with the Hub's metadata fields and `results`."""
     card = ModelCard((folder / CARD_FILE).read_text(encoding="utf-8"))
     fields = dict(ABOUT)
     if folder.parent == checkpoint.RELEASED:

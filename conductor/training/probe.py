@@ -1,6 +1,6 @@
-"""A short probe before a training: how long its parts take, on the real model and batch.
+"""A short probe before a training: it times each phase, on the real model and batch.
 
-Nothing is learnt or saved, and no worker that costs money is asked.
+Nothing is trained or saved, and no worker that costs money is called.
 """
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
@@ -33,7 +33,7 @@ FEW = 4  # tokens generated, then again with STEADY more: the difference gives t
 STEADY = 12
 SCORED = 48  # random plans that are run and timed, after START plans that are not timed
 START = 16
-TAUGHT = 64  # drawn plans; a warmed-up policy's plans are as long as these
+TAUGHT = 64  # drawn plans, as long as those of a policy after its warm start
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class _Probe:
 
 
 def probed_seconds(job: TrainingJob) -> StepSeconds | None:
-    """Return the measured seconds of a training's phases here; None if a probe is impossible."""
+    """Return the seconds of a training's phases, measured here; None if that is impossible."""
     if job.config.grpo.get("use_vllm"):
         return None
     if job.config.run.device == "cpu":
@@ -118,7 +118,7 @@ def _now() -> float:
 
 def _warm_seconds(probe: _Probe) -> float:
     config, spent = probe.job.config, list[float]()
-    for steps in (1, 2):  # the first also sets things up
+    for steps in (1, 2):  # the first includes one-time set-up
         few = config.warm_start.model_copy(update={"steps": steps})
         some = config.model_copy(update={"warm_start": few, "recursion": None})
         with probe.phase("in the warm start") as seconds:
@@ -138,7 +138,7 @@ def _trainer(probe: _Probe, rewards: TrainingRewards) -> Any:
 
 
 def _plans(probe: _Probe) -> list[list[int]]:
-    """Return tokens of plans as a warm start teaches them; none without a warm start."""
+    """Return the tokens of plans that a warm start would teach; [] without a warm start."""
     if probe.job.config.warm_start.kind == "none":
         return []
     corpus, rng = plan_corpus(probe.job.config, probe.shown), Random(0)
@@ -157,7 +157,7 @@ def _prompts(probe: _Probe) -> list[list[int]]:
 
 
 def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[int]]]:
-    """Return the seconds to read the prompts and to decode one position, and the first plans."""
+    """Return seconds to read the prompts, seconds per decoded position, and generated plans."""
     prompts, spent = _prompts(probe), dict[int, float]()
 
     def write(config: Any) -> list[list[int]]:
@@ -177,13 +177,13 @@ def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[
 
 
 def _update_seconds(probe: _Probe, grpo: Any, plans: Sequence[Sequence[int]]) -> float:
-    """Return the seconds of all updates that are made with one batch of generated plans."""
+    """Return the seconds of all updates with one batch of generated plans."""
     sizes, each = grpo_options.batch_sizes(probe.job.config), grpo.args.per_device_train_batch_size
     grpo.create_optimizer()
     grpo.current_gradient_accumulation_steps = sizes["accumulate"]
     inputs, spent = _batch(probe, plans, each), list[float]()
     grpo.model.train()
-    for _ in range(2):  # the first also sets things up
+    for _ in range(2):  # the first includes one-time set-up
         with probe.phase("in an update") as seconds:
             loss = grpo.compute_loss(
                 grpo.model, inputs, num_items_in_batch=inputs["num_items_in_batch"]
@@ -197,7 +197,7 @@ def _update_seconds(probe: _Probe, grpo: Any, plans: Sequence[Sequence[int]]) ->
 
 
 def _batch(probe: _Probe, plans: Sequence[Sequence[int]], rows: int) -> dict[str, Any]:
-    """Return a batch as TRL hands it to its loss, as wide as the longest prompt and plan."""
+    """Return a batch in the form of TRL's loss, as wide as the longest prompt and plan."""
     prompts, device = _prompts(probe), probe.model.device
     pick = Random(0)
     batch_prompts = [max(prompts, key=len), *pick.choices(prompts, k=rows)][:rows]
@@ -220,7 +220,7 @@ def _batch(probe: _Probe, plans: Sequence[Sequence[int]], rows: int) -> dict[str
 
 
 def _reward_seconds(probe: _Probe, rewards: TrainingRewards) -> float:
-    """Return the seconds of one plan's reward, measured unless the workers are live models."""
+    """Return the seconds of one plan's reward: estimated for live workers, else measured."""
     job = probe.job
     if job.spec.label == "live" and not job.verdicts:
         plans = grpo_options.batch_sizes(job.config)["whole"]

@@ -1,7 +1,7 @@
-"""GRPO (arXiv 2402.03300) for a conductor that plans by profiles: pools drawn for each question.
+"""GRPO (arXiv 2402.03300) for a conductor that plans by profiles; each question has a random pool.
 
 Profiles (a worker's results by kind of question) are sampled as a run would measure them: from some
-calls on train questions, by kinds that k-means finds. Pools used for evaluation do not train.
+calls on train questions, with kinds from k-means. No pool for evaluation is used in training.
 """
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
@@ -29,16 +29,16 @@ HELD_OUT = 8  # one in this many drawn pools is held out for validation
 KINDINGS = 24  # number of clusterings of the train questions, by suites and seeds
 FEWEST, MOST = 6, 220  # range of questions per suite behind a profile
 SIZES = (0.25, 0.45, 0.3)  # shares of plans of one, two and three steps in the first search
-BETTER = 0.05  # reward by which a plan beats the best worker alone, for it to be imitated
+BETTER = 0.05  # minimum reward above the best single worker's for a plan to be imitated
 BOTH = 0.15  # share of questions shown two drawn pools merged; as many are shown part of one
 PARTS = ("right", "no_answer", "usd", "tokens_out")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Every worker's results alone on the train questions: profiles are sampled from these."""
+    """Results of each worker alone on train questions; profiles are sampled from them."""
 
-    questions: tuple[tuple[str, Question], ...]  # with their suites
+    questions: tuple[tuple[str, Question], ...]  # (suite, question)
     right: Mapping[str, np.ndarray]  # worker -> (questions,), NaN without a verdict
     no_answer: Mapping[str, np.ndarray]
     usd: Mapping[str, np.ndarray]
@@ -51,7 +51,7 @@ class Trial:
 
     @classmethod
     def read(cls, job: TrainingJob, each: int, arrays: Mapping[str, np.ndarray]) -> "Trial":
-        """Return the trial of a file's arrays, with `each` questions per suite."""
+        """Return the trial saved as these arrays, which has `each` questions per suite."""
         numbers = {
             name: {worker: arrays[f"{name}/{worker}"] for worker in job.spec.names}
             for name in PARTS
@@ -60,7 +60,7 @@ class Trial:
 
 
 def first_questions(job: TrainingJob, each: int) -> tuple[tuple[str, Question], ...]:
-    """Return the first questions of each train split, with their suites."""
+    """Return (suite, question) for the first `each` questions of each train split."""
     return tuple(
         (name, question)
         for name, split in job.splits.items()
@@ -69,7 +69,7 @@ def first_questions(job: TrainingJob, each: int) -> tuple[tuple[str, Question], 
 
 
 def try_workers(job: TrainingJob, rewards: RewardRecorder, each: int) -> Trial:
-    """Ask every worker the first questions of each train split, alone."""
+    """Return the results of each worker alone on the first `each` questions of each train split."""
     questions = first_questions(job, each)
     alone = render_plan(job.config.form, [0], [""], [[]])
     arrays: dict[str, dict[str, np.ndarray]] = {}
@@ -98,7 +98,7 @@ def _measured(outcomes: Sequence[RewardOutcome]) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Kinding:
-    """One clustering of questions, by some suites' train questions."""
+    """One clustering of questions into kinds, made with the train questions of some suites."""
 
     kinds: TrainKinds
     suites: frozenset[str]
@@ -106,7 +106,7 @@ class Kinding:
     known: dict[str, int] = field(default_factory=dict[str, int])  # question id -> its kind
 
     def kind_of(self, question: Question) -> int:
-        """Return the kind of a question, computed once."""
+        """Return the kind of a question, from a cache."""
         if question.id not in self.known:
             self.known[question.id] = int(self.kinds.of([question])[0])
         return self.known[question.id]
@@ -114,7 +114,7 @@ class Kinding:
 
 @dataclass(slots=True)
 class Sampler:
-    """Draws pools and profiles."""
+    """Draws pools of workers, and profiles of these workers from a trial."""
 
     trial: Trial
     kindings: Sequence[Kinding]
@@ -126,7 +126,7 @@ class Sampler:
         self.by_suite = {name: np.flatnonzero(names == name) for name in {*names.tolist()}}
 
     def best_alone(self, suite: str, workers: Sequence[str]) -> int:
-        """Return the index of the worker that did best alone on a suite; the cheaper of equals."""
+        """Return the index of the worker with the best mean grade on a suite; if equal, cheaper."""
         rows = self.by_suite[suite]
         means = [
             (np.nanmean(self.trial.right[worker][rows]), -np.nanmean(self.trial.usd[worker][rows]))
@@ -146,7 +146,7 @@ class Sampler:
         return tuple(str(worker) for worker in rng.permutation(different))
 
     def shown_again(self, row: "Row", rng: Generator) -> "Row":
-        """Return a row with the same workers and another profile of them."""
+        """Return the row with another sampled profile of the same workers."""
         kinding = _drawn(self.kindings, rng)
         table = self.profile(row.workers, kinding, _questions_each(rng), rng)
         kind = kinding.kind_of(row.asked)
@@ -164,7 +164,7 @@ class Sampler:
         )
         columns = {name: _columns(getattr(self.trial, name), workers, rows) for name in PARTS}
         right, missing = columns.pop("right"), columns.pop("no_answer")
-        unknown = {"seconds": np.full(right.shape, np.nan)}  # rehearsal workers do not sleep here
+        unknown = {"seconds": np.full(right.shape, np.nan)}  # no durations: workers do not sleep
         return count_by_kind(kinding.kinds, kinding.labels[rows], right, missing, columns | unknown)
 
 
@@ -173,7 +173,7 @@ def _columns(of: Mapping[str, np.ndarray], workers: Sequence[str], rows: np.ndar
 
 
 def make_kindings(trial: Trial, seed: int, count: int = KINDINGS) -> list[Kinding]:
-    """Return clusterings of the questions: of all suites, or of some of them."""
+    """Return clusterings of the trial's questions: half with all suites, half with random ones."""
     rng = default_rng([seed, 7])
     names = np.array([name for name, _ in trial.questions])
     different = sorted({*names.tolist()})
@@ -202,7 +202,7 @@ class Row:
     own: int  # the question's kind in that profile
     asked: Question
     numbers: Any  # the network's features of the question
-    usual_usd: float  # dollars of a usual call in this pool
+    usual_usd: float  # mean dollars of a call in this pool
 
 
 def _questions_each(rng: Generator) -> int:
@@ -219,7 +219,7 @@ def draw_row(
     rng: Generator,
     pool: Sequence[str] | None = None,
 ) -> Row:
-    """Return a question with a profile, and a pool, drawn for it; a given `pool` is shuffled."""
+    """Return a row: the question with a random pool, or `pool` shuffled, and a random profile."""
     suite, question = suite_question
     workers = sampler.workers(rng) if pool is None else tuple(map(str, rng.permutation(pool)))
     kinding = _drawn(sampler.kindings, rng)
@@ -236,12 +236,12 @@ def show_rows(rows: Sequence[Row]) -> policy.Shown:
 
 
 def read_shown(weights: Any, inputs: policy.Shown, torch: Any) -> policy.Read:
-    """Return what the network with trainable weights reads in its inputs (`policy.Read`)."""
+    """Return the network's encoding of its inputs, computed in torch for gradients."""
     return policy.read(weights, policy.Shown(*map(torch.from_numpy, inputs)), torch)
 
 
 def completion(form: PlanFormat, steps: Sequence[tuple[policy.Task, int]]) -> str:
-    """Return a plan as text, as the reward reads it."""
+    """Return a plan as text in the format that the reward parses."""
     access = [["all"] if i and task.reads else [] for i, (task, _) in enumerate(steps)]
     return render_plan(form, [n for _, n in steps], [task.subtask for task, _ in steps], access)
 
@@ -261,7 +261,7 @@ def routing_loss(weights: Any, rows: Sequence[Row], worth: np.ndarray, torch: An
 
 
 def random_plans(count: int, workers: int, rng: Generator) -> Plans:
-    """Return plans of one to three steps with tasks and workers drawn uniformly."""
+    """Return random plans of one to three steps; workers and allowed tasks are drawn uniformly."""
     plans = Plans(
         np.full((count, policy.MAX_STEPS), policy.END),
         np.zeros((count, policy.MAX_STEPS), np.int64),
@@ -281,7 +281,7 @@ def random_plans(count: int, workers: int, rng: Generator) -> Plans:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A question with plans that a search drew for it, and how much each is imitated."""
+    """A question with its plans from the search, and each plan's weight in imitation."""
 
     row: Row
     plans: Plans
@@ -289,9 +289,9 @@ class Lesson:
 
 
 def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, float]) -> Lesson:
-    """Return the plans to imitate: those that beat the best worker alone, or else that worker.
+    """Return the plans to imitate: those that beat the best single worker, or else that worker's.
 
-    `alone` is the index of the worker that is best by its mean, and its value on this question.
+    `alone`: the index of the worker with the best mean, and its reward on this question.
     """
     single = Plans(*(np.full((1, policy.MAX_STEPS), fill) for fill in (policy.END, 0)))
     single.tasks[0, 0], single.workers[0, 0] = 0, alone[0]
@@ -305,7 +305,7 @@ def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, floa
 def log_chances(weights: Any, hidden: Any, plans: Plans, torch: Any) -> tuple[Any, Any]:
     """Return each plan's log probability, and the mean entropy of its choices, both (plans,).
 
-    The mean, because an entropy bonus on the sum would reward longer plans.
+    The entropy is a mean, because a bonus on its sum would reward longer plans.
     """
     history = policy.begin(hidden)
     size, workers = plans.tasks.shape[0], hidden.there.shape[1]
@@ -335,10 +335,10 @@ def log_chances(weights: Any, hidden: Any, plans: Plans, torch: Any) -> tuple[An
 
 
 def advantages_of(values: np.ndarray, row_index: np.ndarray) -> np.ndarray:
-    """Return each plan's value less its question's mean, over the deviation of the whole batch.
+    """Return each plan's value less its question's mean, divided by the whole batch's deviation.
 
-    Over the deviation of its own question, small differences of cost would weigh as much as right
-    and wrong. NaN, no value, becomes 0.
+    Divided by its own question's deviation, small differences in cost would weigh as much as right
+    or wrong. NaN (no value) becomes 0.
     """
     centred = np.full(len(values), np.nan)
     for row in np.unique(row_index):

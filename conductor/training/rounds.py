@@ -1,4 +1,4 @@
-"""Later rounds of a recursive training: first plans are made and saved before it begins."""
+"""Later rounds of a recursive training, whose first plans are written and run before it begins."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ class _FirstRounds:
     kept: Mapping[str, _KeptRound] = field(default_factory=dict[str, _KeptRound])  # by `first_id`
     unread: tuple[str, ...] = ()  # rows for which the model wrote no plan
     failed: tuple[str, ...] = ()  # rows whose plan a worker failed
-    why: str = ""  # the first failure
+    why: str = ""  # error message of the first failure
 
     @property
     def asked(self) -> int:
@@ -48,7 +48,7 @@ def with_later_rounds(
     write: Write,
     say: Callable[[str], None],
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
-    """Return train and validation rows, some of them later rounds; all processes call it."""
+    """Return train and validation rows, some now later rounds; all processes must call it."""
     teach, held_out = rows
     recursion = training.config.recursion
     assert recursion is not None, "only a recursive training has later rounds"
@@ -69,14 +69,14 @@ def with_later_rounds(
 
 
 def later_places(count: int, share: float, seed: int) -> frozenset[int]:
-    """Return the places of the rows, a `share` of `count`, that become later rounds."""
+    """Return the indices of the rows that become later rounds: a random `share` of `count`."""
     return frozenset(
         Random(f"podium later rounds {seed}").sample(range(count), round(share * count))
     )
 
 
 def first_id(row: TrainingRow) -> str:
-    """Return the id of a row's first round: suite, question, epoch and workers, no text."""
+    """Return the id of a row's first round: suite, question id, epoch and workers."""
     return "/".join((row.suite, row.question, str(row.epoch), *row.workers))
 
 
@@ -105,7 +105,7 @@ def _kept_or_made(
     texts = dict(zip(rows, write(rows), strict=True))
     plans = run_in_loop(_carried_out(answerer, training, texts))
     limit = training.config.reward.max_masked
-    if len(plans.failed) > limit * plans.asked:  # nothing was saved, so a resume makes all again
+    if len(plans.failed) > limit * plans.asked:  # nothing was saved, so a resume repeats them
         raise TooManyMasked(
             f"Of {plans.asked} first plans {len(plans.failed)} failed because of a worker, more "
             f"than [reward] max_masked={limit:g} allows ({plans.why}). Nothing is trained yet: "

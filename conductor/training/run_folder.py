@@ -44,12 +44,12 @@ FREE = (
     *("title", "name"),
     *("run.save_every", "run.keep", "run.tensorboard", "run.report_to", "run.threads"),
     *("reward.max_usd", "reward.concurrency", "reward.rpm", "reward.ahead", "reward.time_scale"),
-)  # may differ in a resumed configuration: they change no step
+)  # settings that may differ on resume, because they change no step
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None if it has none
 NESTED = {"suites": "suite", "workers": "worker"}
 Validation = Mapping[str, Any]  # a validation's figures, as in a line of metrics.jsonl
-UNREAD = 5  # consecutive steps without a readable plan: then all rewards stay equal
+UNREAD = 5  # consecutive steps without a readable plan, after which a training stops
 NOTHING_READ = (
     f"no plan of {UNREAD} steps could be read, so nothing is learnt. Begin with a warm start "
     '([warm_start] kind="random-plans"), or raise max_completion_length if cut_off in '
@@ -57,14 +57,14 @@ NOTHING_READ = (
 )
 CUT_OFF = 0.5  # share of plans cut off at the limit, from which a hint is printed
 GRADED = {f"status/{status.value}" for status in VALUED}
-"""A line's statuses that have a value; the others have none."""
+"""Keys in a line of metrics.jsonl for the statuses whose outcomes have a reward."""
 
 
 def validation_text(line: Mapping[str, Any]) -> str:
     """Return a step's validation as a sentence to print; empty if it has none.
 
-    An entropy bonus may teach a policy to write on after its plan, which no reward penalises: two
-    of six trainings of the practice recipes did, and the best plans of one have 97 tokens, not 28.
+    An entropy bonus may teach a policy to keep writing after its plan, as no reward penalises it.
+    It happened in two of six trainings on practice suites; one's best plans have 97 tokens, not 28.
     """
     validation: Validation = line.get("validation") or {}
     if validation.get("correct") is None:
@@ -81,7 +81,7 @@ def validation_text(line: Mapping[str, Any]) -> str:
 
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:
-    """Return a run's manifest; plain JSON values."""
+    """Return a training's manifest (settings, pool, prices, data, versions) as JSON values."""
     config, spec, book, versions = training.config, training.spec, training.book, dict[str, str]()
     for name in PINNED:
         with suppress(metadata.PackageNotFoundError):
@@ -123,7 +123,7 @@ def _sha256_of(text: str) -> str:
 
 
 def code_revision() -> str:
-    """Return the commit of this checkout, `+` when it has changes; empty if there is none."""
+    """Return this checkout's commit, with `+` if files were changed; empty if not a checkout."""
     root = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str:
@@ -181,7 +181,7 @@ def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the version of each suite's grader in a manifest; empty if it is not stated."""
+    """Return suite -> grader version in a manifest; an empty version if it is not stated."""
     return {name: entry.get("version") or "" for name, entry in manifest.get("data", {}).items()}
 
 
@@ -212,7 +212,7 @@ def _another(name: str, earlier: Mapping[str, Any]) -> str:
 
 
 def flatten(value: Any, prefix: str) -> dict[str, Any]:
-    """Return nested tables as one, with dotted names."""
+    """Return nested tables as one flat table with dotted keys, which begin with `prefix`."""
     if not isinstance(value, dict):
         return {prefix: value}
     flat: dict[str, Any] = {}
@@ -235,7 +235,7 @@ def append_line(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a JSON Lines file; a last line that was cut short is left out."""
+    """Return the objects of a JSON Lines file, up to the first line that is incomplete, if any."""
     objects: list[dict[str, Any]] = []
     if path.is_file():
         with suppress(json.JSONDecodeError):
@@ -254,7 +254,7 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
 
 
 def newest_checkpoint(out: Path) -> Path | None:
-    """Return the newest complete checkpoint; a killed run may have left part of a newer one."""
+    """Return the newest complete checkpoint, or None; a killed run may leave an incomplete one."""
     candidates = (out / CHECKPOINTS).glob("checkpoint-*")
     checkpoints = [folder for folder in candidates if (folder / "trainer_state.json").is_file()]
     return max(checkpoints, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
@@ -282,14 +282,14 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
-    """Return a run's manifest; UserError if there is none."""
+    """Return a training's manifest; UserError if its folder has none."""
     if not (run / MANIFEST).is_file():
         raise UserError(f"{run} is not a training: it has no {MANIFEST}.")
     return json.loads((run / MANIFEST).read_text())
 
 
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
-    """Return the configuration that a manifest holds."""
+    """Return the configuration in a manifest."""
     return TrainingConfig.model_validate(manifest["config"])
 
 
@@ -309,11 +309,11 @@ def peak_gib() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)
 
 
-# --- what a line says ---------------------------------------------------------------------------
+# --- figures of a line --------------------------------------------------------------------------
 
 
 def step_summary(results: StepResults, read: ReadPlan) -> dict[str, float | None]:
-    """Return a step's figures: means and shares over its items; None if unknown."""
+    """Return a step's figures, means and shares over its items; a figure is None if unknown."""
     n = len(results.items) or 1
     statuses = Counter(outcome.status for outcome in results.outcomes)
     plans = [*map(read, results.items)]
@@ -397,7 +397,7 @@ def _habits(results: StepResults, plans: Sequence[Workflow | None]) -> dict[str,
 
 
 def seconds_of(results: StepResults) -> dict[str, float]:
-    """Return the seconds that training waited for rewards: for workers, and for grading."""
+    """Return the seconds that training waited for rewards, in parts: for workers, for grading."""
     waited = sum(outcome.latency_s for outcome in results.outcomes)
     graded = sum(outcome.grading_s for outcome in results.outcomes)
     grading = results.seconds * (graded / waited if waited else 1.0)
@@ -424,7 +424,7 @@ def worker_shares(results: StepResults, read: ReadPlan) -> dict[str, float]:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Return the mean, None without values.
+    """Return the mean; None if there are no values.
 
     >>> mean([]), mean([1.0, 2.0])
     (None, 1.5)
@@ -434,7 +434,7 @@ def mean(values: Sequence[float]) -> float | None:
 
 @dataclass
 class TrainingState:
-    """A training's state beyond TRL's own."""
+    """A training's state that TRL does not keep: best validation, spending, reason to end."""
 
     best: float | None = None
     best_step: int = 0
@@ -442,8 +442,8 @@ class TrainingState:
     unread: int = 0  # consecutive steps without a readable plan
     validation: Validation | None = None  # the latest step's; None if none was made
     spent: Decimal = Decimal(0)  # dollars when the running step began
-    dearest: Decimal = Decimal(0)  # dollars of this session's dearest step, without validation
-    validating: Decimal = Decimal(0)  # dollars of the dearest validation, at full price
+    dearest: Decimal = Decimal(0)  # maximum dollars of a step in this session, without validation
+    validating: Decimal = Decimal(0)  # maximum dollars of a validation, cached calls included
     ended: str = ""  # why training ended before its last step; empty while it has not
     asked_to_stop: bool = False
     generating: float = 0.0  # seconds of generation in the running step
@@ -452,7 +452,7 @@ class TrainingState:
 
 
 def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
-    """Return the state after the steps whose lines of metrics.jsonl are given."""
+    """Return the state after the steps in these lines of metrics.jsonl."""
     state = TrainingState()
     for line in lines:
         note_step(state, line)
@@ -467,7 +467,7 @@ def note_step(state: TrainingState, line: Mapping[str, Any]) -> None:
 
 
 def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:
-    """Note a validation; return whether it is better than all earlier ones."""
+    """Record a step's validation; return whether it is better than all earlier validations."""
     state.validation = validation
     if validation is None:
         return False
@@ -483,7 +483,7 @@ def note_validation(state: TrainingState, step: int, validation: Validation | No
 def sure_share(validation: Validation) -> float | None:
     """Return right answers as a share of all held-out questions; None if none has a grade.
 
-    Over graded questions alone, a few lucky grades would stay the best ever.
+    As a share of graded questions alone, a validation with few, lucky grades could stay the best.
 
     >>> sure_share({"correct": 1.0, "masked": 0.75}), sure_share({"correct": 0.5, "masked": 0.0})
     (0.25, 0.5)
@@ -505,7 +505,7 @@ def validation_due(config: TrainingConfig, step: int) -> bool:
 def owed_validation(
     config: TrainingConfig, lines: Sequence[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """Return the last line if its validation is due but missing: the budget did not suffice."""
+    """Return the last line if its validation is due but missing (too little budget), else None."""
     if not lines or "validation" in lines[-1] or not validation_due(config, lines[-1]["step"]):
         return None
     return lines[-1]

@@ -15,7 +15,7 @@ REHEARSED_S = 3.7 / 256
 
 @dataclass(frozen=True, slots=True)
 class StepSeconds:
-    """The seconds of one batch of plans (writing, rewards, update), and of other phases."""
+    """The seconds of one batch of plans (generation, rewards, update), and of other phases."""
 
     writing: float
     rewards: float
@@ -34,7 +34,7 @@ class StepSeconds:
     def text(self, config: TrainingConfig) -> str:
         """Return the seconds of a step as text, by phase."""
         sizes = batch_sizes(config)
-        share = sizes["generations"] / sizes["steps"]  # generations of a step
+        share = sizes["generations"] / sizes["steps"]  # generated batches per step
         phases = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
         each = ", ".join(f"{name} {seconds * share:.3g}" for name, seconds in phases.items())
         warm_text = (
@@ -47,7 +47,7 @@ class StepSeconds:
 
 
 def reward_seconds(training: TrainingJob, plans: int) -> float:
-    """Return the seconds to run and grade some plans, without a measurement."""
+    """Return the estimated seconds to run and grade `plans` plans; 0 for recorded verdicts."""
     config = training.config
     if training.verdicts:
         return 0.0

@@ -56,7 +56,7 @@ class _Run:
     job: TrainingJob
     rewards: TrainingRewards
     newest: Path | None  # the checkpoint from which a training resumes
-    args: Any  # TRL's settings; made first, for DeepSpeed divides a model while it loads
+    args: Any  # TRL's settings; made first, because DeepSpeed divides a model while it loads
     say: Say
 
 
@@ -105,7 +105,7 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
     if config.model.path and config.warm_start.kind == "none":
         return load_model(config.model.path, config)
     grpo_options.from_first_process(lambda: _make_start(run))
-    # Load it as a resumed run would: the model in memory may differ.
+    # It is loaded from the file, as in a resumed run: the model in memory may differ.
     return load_model(str(run.job.out / run_folder.START), config)
 
 
@@ -119,7 +119,7 @@ def _make_start(run: _Run) -> None:
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on {config.warm_start.kind}.")
         warm_start(config, model, tokenizer, rows, run.job.out)
-    scratch = start.with_name(f"{start.name}.part")  # whole or not at all
+    scratch = start.with_name(f"{start.name}.part")  # renamed once complete
     shutil.rmtree(scratch, ignore_errors=True)
     model.save_pretrained(scratch)
     tokenizer.save_pretrained(scratch)
@@ -131,7 +131,7 @@ def starting_model(job: TrainingJob, dtype: str) -> tuple[Any, Any, list[ShownRo
     """Return the model and tokenizer that a training begins with, and the warm start's rows."""
     config = job.config
     loaded = load_model(config.model.path, config, dtype) if config.model.path else None
-    # The template of GRPO and validations: else the warm start would teach another format.
+    # The same template as in GRPO and validation: another would teach another format.
     prompts = replace(job.prompts, template=chat_template(loaded[1]) if loaded else joined)
     rows = [prompts.shown(row) for row in warm_start_rows(job)]
     model, tokenizer = loaded or build_model(config, tokenizer_rows(job, rows))
@@ -158,8 +158,8 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
 def make_trainer(
     callback: Any, model: Any, tokenizer: Any, args: Any, rows: Sequence[TrainingRow]
 ) -> Any:
-    """Return TRL's trainer of a model on rows, watched by a `StepCallback`."""
-    # trainer.py imports torch; nothing before this does.
+    """Return TRL's trainer for a model and rows, with a `StepCallback`."""
+    # Imported late, because trainer.py imports torch.
     from podium.conductor.training import trainer
     from podium.harness.rewards.trainers import TrlReward
 
@@ -176,10 +176,10 @@ def make_trainer(
 
 
 def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
-    """Return the metrics of earlier steps, without steps that a resumed run repeats."""
+    """Return the lines of metrics.jsonl up to the checkpoint; a resumed run repeats the others."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
     lines = run.job.out / run_folder.METRICS
-    if not grpo_options.is_main():  # the first process may not be here yet
+    if not grpo_options.is_main():  # the first process may come later
         return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
     run_folder.rewind_lines(run.job.out / PLANS, step)
     return run_folder.rewind_lines(lines, step)
@@ -197,7 +197,7 @@ def _validate_start(run: _Run, trainer: Any) -> bool:
 
 
 def _make_steps(run: _Run, trainer: Any) -> None:
-    """Run the training's steps; if the budget runs out in a step, save the step before."""
+    """Run the training's steps; if the budget runs out in a step, save the previous step."""
     try:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:
@@ -262,7 +262,7 @@ def memory_said() -> Generator[None]:
 
 @contextmanager
 def stopping(state: Any, say: Say) -> Generator[None]:
-    """End after the running step at the first signal to stop, at once at a second Ctrl-C."""
+    """On the first stop signal, end after the running step; on a second Ctrl-C, end at once."""
     handlers = {number: signal.getsignal(number) for number in stopping_signals()}
 
     def stop(number: int, frame: Any) -> None:

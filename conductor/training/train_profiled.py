@@ -60,9 +60,9 @@ from podium.harness.rewards.outcome import Effort, RewardItem, RewardOutcome, St
 from podium.harness.rewards.trainers import run_in_loop
 
 WARM_UP = 10  # steps in which the learning rate rises
-LEAST_RATE = 0.05  # share of that rate left at the last step; half a cosine between
+LEAST_RATE = 0.05  # final share of the learning rate, reached by half a cosine
 SEARCHED_AT_ONCE = 50  # questions per batch of the first search
-ROUTING, WARM_ENTROPY = 40.0, 0.01  # weights of warm start losses besides imitation
+ROUTING, WARM_ENTROPY = 40.0, 0.01  # weights of the warm start's losses besides imitation
 TRIED = "trial.npz"  # each worker's own results, measured once for all sessions of a training
 STATE = "state.npz"
 
@@ -78,7 +78,7 @@ def train_profiled(job: TrainingJob, say: Say) -> str:
 
 @dataclass(slots=True)
 class _Learner:
-    """Weights and the moments of Adam (arXiv 1412.6980), from which a resumed training goes on."""
+    """Weights and Adam's moments (arXiv 1412.6980), from which a resumed training continues."""
 
     weights: dict[str, Any]  # name -> torch tensor
     optimiser: Any
@@ -105,7 +105,7 @@ class _Learner:
         state: dict[str, Any] = self.arrays()
         for name, values in self.weights.items():
             moments = self.optimiser.state[values]
-            state["updates"] = np.array(float(moments["step"]))  # with those of the warm start
+            state["updates"] = np.array(float(moments["step"]))  # with the warm start's
             state[f"mean/{name}"] = moments["exp_avg"].numpy()
             state[f"square/{name}"] = moments["exp_avg_sq"].numpy()
         return state
@@ -162,7 +162,7 @@ class _Training:
         return f"Step {step}: {self.state.ended or 'all steps are made'}. {best}{again}."
 
     def _trial(self) -> Trial:
-        """Return every worker's own results: measured once, then read from the trial's file."""
+        """Return the results of each worker alone: measured once, then read from a file."""
         options, path = self._given, self.job.out / TRIED
         if path.is_file():
             return Trial.read(self.job, options.questions, dict(np.load(path, allow_pickle=False)))
@@ -181,7 +181,7 @@ class _Training:
         )
 
     def _warm_start(self, learner: _Learner, trial: Trial, teaches: Sampler) -> None:
-        """Learn which worker to ask alone, from the trial; and good plans, from a first search."""
+        """Train, supervised, on the best single workers in the trial and on plans of a search."""
         import torch
 
         options, rng = self._given, default_rng([self.job.config.run.seed, 0, 2])
@@ -211,7 +211,7 @@ class _Training:
                 run_folder.append_line(self.job.out / run_folder.WARM, line)
 
     def _search(self, trial: Trial, teaches: Sampler, rng: Any) -> list[Lesson]:
-        """Draw random plans for the trial's questions; return those better than the best worker."""
+        """Run random plans for questions of the trial; return a `Lesson` for each question."""
         options, size, lessons = self._given, batch_sizes(self.job.config)["group"], list[Lesson]()
         self.say(f"Searching: {options.searched} questions, {size} plans each.")
         chance = self._chance([name for name, _ in trial.questions])
@@ -235,7 +235,7 @@ class _Training:
         return lessons
 
     def _chance(self, suites: Sequence[str]) -> Any:
-        """Return each question's probability of being drawn, given the questions' suites."""
+        """Return the probability of drawing each question, given the questions' suites."""
         weights = np.array([self.job.config.suites.weights.get(name, 1.0) for name in suites])
         weights /= np.array([suites.count(name) for name in suites])
         return weights / weights.sum()
@@ -254,7 +254,7 @@ class _Training:
         return self._worth(row).of(Status.SCORED, grade, Effort(usd, 1)) or 0.0
 
     def _worth(self, row: Row) -> CostAware:
-        """Return a row's reward function: dollars are weighed against its pool's usual call."""
+        """Return a row's reward rule; its cost scale is a multiple of the pool's mean call."""
         return CostAware(self._given.cost_weight, self._given.cost_calls * row.usual_usd)
 
     @property
@@ -355,13 +355,13 @@ class _Training:
         return items
 
     def _value(self, outcome: RewardOutcome, row: Row) -> float:
-        """Return a plan's value; NaN if it has none."""
+        """Return a plan's reward, less its cost; NaN if the reward is unknown."""
         grade = outcome.components.get("correct") or 0.0
         value = self._worth(row).of(outcome.status, grade, Effort(outcome.usd, outcome.calls))
         return math.nan if value is None else value
 
     def _validated(self, learner: _Learner, rows: Sequence[Row], line: dict[str, Any]) -> None:
-        """Write a step's line with the validation of the likeliest plans; keep the best policy."""
+        """Validate with greedy plans, write the step's line, save the policy if it is the best."""
         weights = learner.arrays()
         plans = policy.write(weights, policy.read(weights, show_rows(rows), np))
         form = self.job.config.form

@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer (arXiv 2402.03300) on our rows and reward, and the callback that watches it."""
+"""TRL's GRPOTrainer (arXiv 2402.03300) with podium's rows and rewards, and its callback."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
 
@@ -56,12 +56,12 @@ LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
 
 
 def without_prompts(record: logging.LogRecord) -> bool:
-    """Return False for TRL's warning of a missing reward, because it quotes the prompt."""
+    """Return False (drop the record) for TRL's warning of a missing reward: it quotes a prompt."""
     return "All reward functions returned None" not in record.getMessage()
 
 
 def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
-    """Freeze parameters whose names contain one of `fragments`; UserError if none does."""
+    """Freeze parameters whose names contain a fragment; UserError if a fragment matches none."""
     for fragment in fragments:
         matches = [values for name, values in model.named_parameters() if fragment in name]
         if not matches:
@@ -73,16 +73,16 @@ def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
 class PromptTransform:
     """Adds prompts to a data set's batch; quick to hash, because `datasets` hashes transforms.
 
-    `datasets` would hash a bound method with its whole object, the training: that took seconds,
-    and a part that could not be pickled was printed in full.
+    `datasets` would hash a bound method together with the whole training, which took seconds, and
+    it printed an object that it could not pickle in full.
     """
 
     def __init__(self, prompts: PromptBuilder) -> None:
-        """Keep the prompt builder."""
+        """Store the prompt builder."""
         self._prompts = prompts
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the batch with its prompts."""
+        """Return the batch with a column of prompts."""
         return self._prompts.render(batch)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PromptTransform":
@@ -90,12 +90,12 @@ class PromptTransform:
         return self
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Pickle as a constant string, which is what gets hashed."""
+        """Pickle as a constant string, which `datasets` hashes."""
         return str, ("prompts of a training",)
 
 
 def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
-    """Return the rows as TRL reads them: ids only; prompts are rendered on access."""
+    """Return the rows as a data set for TRL: it stores ids and renders prompts on access."""
     columns = [row.as_columns() for row in rows]
     plain: Any = Dataset.from_dict({name: [record[name] for record in columns] for name in COLUMNS})
     return plain.with_transform(PromptTransform(prompts))
@@ -119,7 +119,7 @@ class Validator:
             return greedy_texts(model, tokenizer, prompt_texts, self.most_tokens, size)
 
     def judged(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Return the figures of plans for the rows, over all and by suite."""
+        """Reward plans for the rows; return their figures, over all and by suite."""
         return run_folder.judged(self.training, self.watching, self.rows, texts)
 
 
@@ -136,7 +136,7 @@ def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[T
 
 
 class ConductorTrainer(TrlAdapter):
-    """TRL's trainer, extended by a run folder."""
+    """TRL's trainer with podium's generation, resampling, early rewards and checkpoints."""
 
     def __init__(self, stepping: "StepCallback", **arguments: Any) -> None:
         """Take the step callback; pass all other arguments to TRL."""
@@ -149,7 +149,7 @@ class ConductorTrainer(TrlAdapter):
         spare_rows = training.rows(sizes["rows"] * (1 + rounds))[sizes["rows"] :]
         pad = self.processing_class.pad_token_id
         self.resampling = grpo_options.Resampling(spare_rows, training.prompts, sizes, rounds, pad)
-        for theirs in (ProgressCallback, PrinterCallback):  # they print every figure, as dicts
+        for theirs in (ProgressCallback, PrinterCallback):  # they print all figures as dicts
             self.remove_callback(theirs)
         divided = grpo_options.sharding(training.config)
         # With sharded models or vLLM, TRL itself prepares generation and merges adapters.
@@ -172,7 +172,7 @@ class ConductorTrainer(TrlAdapter):
 
     @contextmanager
     def writing(self) -> Generator[Any]:
-        """Yield the model for generation: adapters merged, autocast as in an update."""
+        """Yield the model for generation, with merged adapters and the autocast of an update."""
         checkpointing = self.args.gradient_checkpointing_kwargs
         with (
             unwrap_model_for_generation(
@@ -192,7 +192,7 @@ class ConductorTrainer(TrlAdapter):
             return sampled_ids(model, tokenizer, prompt_ids, config, self.told), None
 
     def write_and_score(self, inputs: Any) -> Any:
-        """Write and score a batch; with `resample`, groups of equal rewards are replaced."""
+        """Generate and score a batch; with `resample`, groups of equal rewards are replaced."""
         if not self.resampling.rounds:
             return self.scored(inputs)
         batch = self.resampling.learnt_from(self, inputs, self.state.global_step)
@@ -205,7 +205,7 @@ class ConductorTrainer(TrlAdapter):
         return self.reward_funcs[0].constant
 
     def scored(self, inputs: Any) -> Any:
-        """Write and score a batch by TRL; SpendLimit, before any update, if the budget ran out."""
+        """Generate and score a batch; SpendLimit, before any update, if the budget ran out."""
         self.told = self._begins(inputs) if self.ahead else None
         batch = super().write_and_score(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
@@ -236,19 +236,19 @@ class ConductorTrainer(TrlAdapter):
             self.save_step(self.model, None)
 
     def create_model_card(self, *arguments: Any, **options: Any) -> None:
-        """Skip TRL's card: podium's has the provenance."""
+        """Do nothing, instead of writing TRL's card: podium's card has the provenance."""
 
     def save_step(self, model: Any, trial: Any) -> None:
-        """Save as TRL does, with podium's files of a checkpoint beside it."""
+        """Save a checkpoint as TRL does, and add podium.json and the model card."""
         super().save_step(model, trial)
         step = self.state.global_step
         folder = self.stepping.out / grpo_options.CHECKPOINTS / f"checkpoint-{step}"
         if grpo_options.is_main() and folder.is_dir():
-            validation = self.stepping.state.validation  # its line is written already
+            validation = self.stepping.state.validation  # of this step, already logged
             describe_checkpoint(self.stepping.training, folder, step, validation)
 
     def validated(self, validator: Validator) -> dict[str, Any]:
-        """Validate the current model: each process writes its share of plans."""
+        """Return the current model's validation; each process generates its share of plans."""
         rank, size = self.accelerator.process_index, self.accelerator.num_processes
         mine = rank_share(validator.rows, rank, size)
         with self.writing() as model:
@@ -266,7 +266,7 @@ class ConductorTrainer(TrlAdapter):
             raise
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log a step's figures, those of its validation among them."""
+        """Log a step's figures, including its validation's."""
         validation = self.stepping.state.validation
         if validation and "loss" in logs:
             logs |= run_folder.validation_scalars(validation)
@@ -274,7 +274,7 @@ class ConductorTrainer(TrlAdapter):
 
 
 def gathered(results: StepResults) -> StepResults:
-    """Return a step's results of all processes."""
+    """Return a step's results, collected from all processes."""
     if grpo_options.world_size() == 1:
         return results
     items: Any = gather(results.items)
@@ -283,7 +283,7 @@ def gathered(results: StepResults) -> StepResults:
 
 
 def agreed(reason: str) -> str:
-    """Return the first reason to end that any process has: all processes end together."""
+    """Return the first non-empty reason to end of all processes, so that all end together."""
     return next((text for text in gather([reason]) if text), "")
 
 
@@ -310,7 +310,7 @@ class StepCallback(Callback):
         self._first: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Show the progress bar, and make the validation that the last line lacks."""
+        """Show the progress bar, and make the validation that the last logged step lacks."""
         if grpo_options.is_main():
             bar: Any = tqdm
             step = state.global_step
@@ -326,12 +326,12 @@ class StepCallback(Callback):
             self.bar.close()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Remember the random states that the first batch is drawn with."""
+        """Store the random states with which the first batch is drawn."""
         self._first = _random_states()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the clock, and remember the random states that this step begins with."""
-        # A checkpoint of step 0 is read before its batch is drawn, others after theirs is.
+        """Start the clock, and store the random states at the start of this step."""
+        # On resume, step 0 restores its states before its batch is drawn, later steps after that.
         self._random = _random_states() if state.global_step else self._first
         self._started = monotonic()
         if torch.cuda.is_available():
@@ -340,7 +340,7 @@ class StepCallback(Callback):
         self.state.spent = self.rewards.spent()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Count the step, validate if due, and end the training after the last step."""
+        """Compute the step's figures, validate if due, and end the training if it must end."""
         step = state.global_step
         seconds = monotonic() - self._started
         results = gathered(self.rewards.training.take())
@@ -411,7 +411,7 @@ class StepCallback(Callback):
         }
 
     def validate(self, step: int) -> dict[str, Any] | None:
-        """Validate on the fixed held-out questions; keep the model if it is the best."""
+        """Validate, and save the model if it is the best; None if the budget is too small."""
         self.state.ended = agreed(self._too_dear(self.state.validating, "a validation"))
         if self.state.ended:
             return None
@@ -435,7 +435,7 @@ class StepCallback(Callback):
         return f"stopped, because ${gone:.4f} is spent and {action} could exceed ${limit}"
 
     def _pay(self, line: dict[str, Any], step: int) -> None:
-        """Validate a logged step that lacks it; SpendLimit if the budget is too small."""
+        """Make the missing validation of a logged step; SpendLimit if the budget is too small."""
         validation = self.validate(step)
         if validation is None:
             raise SpendLimit(self.state.ended)
@@ -446,7 +446,7 @@ class StepCallback(Callback):
             self._say_validation(validated_line)
 
     def keep(self, step: int, validation: Mapping[str, Any]) -> None:
-        """Write the best model; a reader finds the old one or the new one, never a part."""
+        """Write the current model to best/; it is complete before it replaces the old one."""
         partial = self.out / f"{run_folder.BEST}.part"
         self.trainer.save_model(str(partial))
         if not grpo_options.is_main():
@@ -477,7 +477,7 @@ class StepCallback(Callback):
             control.should_save = True
 
     def _write_plans(self, step: int, results: StepResults) -> None:
-        """Write the plans; their texts only if every suite may be published."""
+        """Log a step's plans to plans.jsonl, with texts only if every suite may be published."""
         for item, outcome in zip(results.items, results.outcomes, strict=True):
             plan = self.training.read_plan(item)
             steps = plan and [(task.worker, [*plan.reads(n)]) for n, task in enumerate(plan.steps)]

@@ -1,4 +1,4 @@
-"""Training data of a policy: rows by id, and plans for a warm start, drawn or given.
+"""Training data of a policy: rows (ids of questions), and drawn or given plans for a warm start.
 
 Random workers would teach a model to ignore the question (EXPERIMENTS.md). So a plan's workers
 depend on the words that question and subtask share with each worker's card, not on targets.
@@ -38,7 +38,7 @@ from podium.harness.records import Question
 COLUMNS = ("suite", "question", "epoch", "workers", "first")
 SEEDS = 1 << 24  # maximum rows of one seed, so that seeds draw different subsets
 Floats = NDArray[np.float64]
-STEM = 6  # letters of a word that count: so `divisors` and `divisor` are one, without a stemmer
+STEM = 6  # letters of a word that are compared, so that `divisors` equals `divisor`
 MOST_COMMON = 0.3  # a stem in more than this share of the questions is boilerplate
 EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "this", "each"}
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
@@ -68,7 +68,7 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
     "plan": ("Take the question apart into steps", "Name the steps that are needed"),
 }
 """Wordings for each kind of subtask, drawn independently of the question."""
-ROLES = ("gather", "check", "finish", "plan")  # their phrases count as the question does
+ROLES = ("gather", "check", "finish", "plan")  # words that cards share with their phrases count
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
 SHAPES: tuple[tuple[str, ...], ...] = (
@@ -83,14 +83,14 @@ SHAPES: tuple[tuple[str, ...], ...] = (
     ("solve", "|solve", "finish"),
     ("gather", "use", "gather", "use"),
 )
-"""Kinds of subtask in order. Each step reads all earlier steps; one marked `|` reads none."""
+"""Plans as kinds of subtask, in order. A step reads all earlier steps; with `|` it reads none."""
 FLOOR = 1e-6
-MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
+MOST_LINES, MOST_WORDS = 8, 12  # maximum lines of a made-up reply, and words of a line
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """One question, put to the policy once; `workers` is empty if the pool's order is used."""
+    """One prompt of the policy, by ids; `workers` is empty if it lists the whole pool in order."""
 
     suite: str
     question: str
@@ -113,7 +113,7 @@ class ShownRow:
     cards: tuple[str, ...]  # one per worker in the prompt, empty if cards are hidden
     known: tuple[str, ...]  # the cards, even if the prompt hides them
     workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
-    prompt: str  # the whole request, as text made by `template`
+    prompt: str  # the whole prompt, as text rendered by `template`
     template: "ChatTemplate"
 
 
@@ -163,7 +163,7 @@ def _chat(turns: Sequence[ChatMessage]) -> list[dict[str, str]]:
 
 EarlierRound = tuple[str, str]
 """The policy's whole text of a first round, and the last reply of its workflow, for the prompt of
-a later round. Never saved to a file."""
+a later round. Saved only if every suite's texts may be published (rounds.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class PromptBuilder:
         return tuple(self.spec.worker(name).card for name in row.workers or self.spec.names)
 
     def shown(self, row: TrainingRow) -> ShownRow:
-        """Return a row with its texts."""
+        """Return a row with its texts: question, cards and prompt."""
         prompt, template = self.template(self.messages(row)), self.template
         workers, known_cards = row.workers or self.spec.names, self._cards(row)
         cards = known_cards if self.form.cards else ("",) * len(known_cards)
@@ -210,12 +210,12 @@ class QuestionKinds:
     centres: Floats  # (kinds, stems)
 
     def of(self, text: str) -> int:
-        """Return the kind of a question: the nearest centre."""
+        """Return the kind of a question: the index of the nearest centre."""
         vector = _vector(text, self.stems, self.weights)
         return int(np.argmin(((self.centres - vector) ** 2).sum(axis=1)))
 
     def affinities(self, card: str) -> Floats:
-        """Return (kinds,): the cosine of each kind's centre and a worker's card, 0 or more."""
+        """Return (kinds,): the dot product of each kind's centre and a worker's card, 0 or more."""
         return np.asarray(self.centres @ _vector(card, self.stems, self.weights), dtype=np.float64)
 
 
@@ -252,7 +252,7 @@ def stem_overlaps(text: str, texts: Sequence[str]) -> Floats:
 
 
 def cluster_questions(texts: Sequence[str], count: int, seed: int) -> QuestionKinds:
-    """Sort the questions into `count` kinds, fewer if there are fewer distinct questions."""
+    """Cluster the questions into `count` kinds, or fewer if fewer questions are distinct."""
     counts = Counter(stem for text in texts for stem in set(_stems(text)))
     limit = max(1.0, MOST_COMMON * len(texts))
     stems = sorted(stem for stem, times in counts.items() if times <= limit)
@@ -282,12 +282,12 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
 
 
 class PlanCorpus:
-    """Draws plans for questions; the draws follow from the seed and the calls so far."""
+    """Draws plans for questions, with the random generator that each call passes."""
 
     def __init__(
         self, shown_rows: Sequence[ShownRow], form: PlanFormat, recipe: PlanRecipe, seed: int
     ) -> None:
-        """Sort the questions into kinds and weigh the workers for each."""
+        """Cluster the questions into kinds, by which workers are weighted."""
         self._form, self._recipe = form, recipe
         carded = any(card for row in shown_rows for card in row.known)
         self._prior: Prior = recipe.prior if carded else "kinds"
@@ -300,17 +300,17 @@ class PlanCorpus:
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities = cache(self._kinds.affinities)
         self.own: Mapping[TrainingRow, str] = {}
-        """Plans in place of drawn ones: given, or the model's; half of the later rounds
-        continue from them."""
+        """Row -> plan used instead of a drawn one: from a file, or the model's own. Later
+        rounds use it with a probability of one half."""
 
     def drawn(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return a prompt and a completion to learn, of a first round or of a later one."""
+        """Return a prompt and the completion to learn, of a first round or of a later one."""
         if self._recipe.later and rng.random() < self._recipe.later:
             return self.later(row, rng)
         return row.prompt, self.own.get(row.row) or self.plan(row, rng)
 
     def later(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return prompt and completion of a later round: after a made-up reply, a plan or none."""
+        """Return a later round's prompt, with a made-up reply, and completion: a plan or none."""
         first_prompt = plan_prompt(self._form, row.question, row.cards)
         turns = later_prompt(
             self._form, first_prompt, self._either(row, rng), made_up_reply(row.question, rng)
@@ -385,21 +385,21 @@ class PlanCorpus:
             return lists
         if not (self._recipe.names and numbers):
             return f"\n{lists}"
-        # `look_up` in model.py finds each number of the list in this thought: the token two before
-        # it in the list is three before it here (`Ask` or the previous number).
+        # `look_up` in model.py finds each number of the list in this text: the token two before
+        # the number in the list is three before it here (`Ask` or the previous number).
         labels = (f"{first_word(row.known[number])}{number}" for number in numbers)
         return f"{COMPACT_THOUGHT.format(', '.join(labels))}\n{lists}"
 
 
 def plan_corpus(config: TrainingConfig, shown_rows: Sequence[ShownRow]) -> PlanCorpus:
-    """Return the source of a warm start's plans; without recursion it draws no later rounds."""
+    """Return a warm start's source of plans; without [recursion] it draws no later rounds."""
     recipe = config.warm_start.options
     recipe = recipe if config.recursion else recipe.model_copy(update={"later": 0.0})
     return PlanCorpus(shown_rows, config.form, recipe, config.run.seed)
 
 
 def made_up_reply(question: str, rng: Random) -> str:
-    """Return a text in place of a worker's reply: lines of the question's words, then an ending."""
+    """Return a made-up worker's reply: lines of words from the question, then an answer."""
     words = question.split() or [""]
     sizes = [rng.randint(1, MOST_WORDS) for _ in range(rng.randint(0, MOST_LINES))]
     lines = [" ".join(rng.choices(words, k=size)) for size in sizes]

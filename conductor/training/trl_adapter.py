@@ -14,18 +14,18 @@ Trainer: Any = GRPOTrainer
 
 
 class TrlAdapter(Trainer):
-    """GRPOTrainer (arXiv 2402.03300) whose steps a subclass replaces by public methods."""
+    """GRPOTrainer (arXiv 2402.03300) with public methods that a subclass can override."""
 
     def write_plans(self, prompts: Any) -> Any:
-        """Write a completion of each prompt of a batch."""
+        """Generate a completion for each prompt of a batch."""
         return super()._generate(prompts)
 
     def write_turn(self, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
-        """Write the tokens of one turn."""
+        """Generate the tokens of one conversation turn for each prompt."""
         return super()._generate_single_turn(prompt_ids, *arguments, **options)
 
     def write_and_score(self, inputs: Any) -> Any:
-        """Write completions for the rows of a batch, and score them."""
+        """Generate completions for the rows of a batch, and score them."""
         return super()._generate_and_score_completions(inputs)
 
     def save_step(self, model: Any, trial: Any) -> None:
