@@ -1,0 +1,182 @@
+"""Measure whether tests notice mutants of a module, sampled by seed: operators are cosmic-ray's.
+
+    pip install cosmic-ray==8.7.0
+    python -m tests.benchmarks.mutants harness/prices/cost.py --tests tests/harness/prices
+
+A mutant is killed if a test fails or takes five times as long as all tests of the unchanged module.
+Mutants of annotations, and those that cannot be imported, do not count. Survivors are printed with
+their line; whether one of them changes anything is for the reader to say.
+"""
+
+import argparse
+import ast
+import importlib.abc
+import importlib.machinery
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests import ROOT
+
+WARM = ("inspect_ai.model", "inspect_ai.scorer", "pandas", "hypothesis", "numpy")
+"""Slow imports that no mutant changes; each test run is forked from a process that has them."""
+SLOWER = 5
+"""Times the seconds of the unchanged module after which a mutant counts as killed."""
+IMPORT_FAILED = 99
+
+
+class Mutant(NamedTuple):
+    """A changed source, and the lines that differ."""
+
+    path: Path
+    operator: str
+    source: str
+    change: str
+
+
+class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+    """Loads one module from a changed source, under the package's names."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.source = mutant.source.encode()
+        self.file = str(ROOT / mutant.path)
+        self.module = f"podium.{'.'.join(mutant.path.with_suffix('').parts)}"
+
+    def find_spec(self, name: str, *rest: Any) -> importlib.machinery.ModuleSpec | None:
+        if name != self.module:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, origin=self.file)
+
+    def get_filename(self, fullname: str) -> str:
+        return self.file
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self.source
+
+
+def code_of(source: str) -> str:
+    """Return what a source does: its syntax tree without annotations."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for field in ("annotation", "returns"):
+            if hasattr(node, field):
+                setattr(node, field, None)
+    return ast.dump(tree)
+
+
+def all_mutants(path: Path) -> Iterator[Mutant]:
+    """Yield each mutant of a module that differs in more than annotations."""
+    plugins: Any = import_module("cosmic_ray.plugins")
+    trees: Any = import_module("cosmic_ray.ast")
+    mutate: Any = import_module("cosmic_ray.mutating").mutate_code
+    source = (ROOT / path).read_text()
+    same, tree = code_of(source), trees.get_ast(source)
+    for name in plugins.operator_names():
+        operator = plugins.get_operator(name)
+        if operator.arguments():
+            continue
+        places = [
+            at for node in trees.ast_nodes(tree) for at in operator().mutation_positions(node)
+        ]
+        for number in range(len(places)):
+            changed = mutate(source, operator(), number)
+            with suppress(SyntaxError):
+                if changed and code_of(changed) != same:
+                    yield Mutant(
+                        path, name.removeprefix("core/"), changed, _change(source, changed)
+                    )
+
+
+def _change(old: str, new: str) -> str:
+    pairs = enumerate(zip(old.splitlines(), new.splitlines(), strict=False), 1)
+    differing = [(number, a, b) for number, (a, b) in pairs if a != b]
+    number, before, after = differing[0] if differing else (0, "", "lines were removed")
+    return f"{number}: {before.strip()}  =>  {after.strip()}"
+
+
+def begin(mutant: Mutant | None, tests: Sequence[str]) -> int:
+    """Fork a process that runs tests, on a mutant if there is one; return its id."""
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    code = IMPORT_FAILED
+    with suppress(BaseException):
+        if mutant:
+            finder = _Mutated(mutant)
+            sys.meta_path.insert(0, finder)
+            import_module(finder.module)
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests])
+    os._exit(int(code))
+
+
+def judged(
+    mutants: Sequence[Mutant], tests: Sequence[str], jobs: int, limit: float
+) -> Iterator[tuple[Mutant, str]]:
+    """Yield each mutant with `killed`, `survived` or `not importable`, as tests end."""
+    waiting, running = list(reversed(mutants)), dict[int, tuple[Mutant, float]]()
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            mutant = waiting.pop()
+            running[begin(mutant, tests)] = (mutant, time.monotonic())
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended in running:
+            mutant, _ = running.pop(ended)
+            code = os.waitstatus_to_exitcode(status)
+            yield mutant, {0: "survived", IMPORT_FAILED: "not importable"}.get(code, "killed")
+            continue
+        for process, (_, began) in running.items():
+            if time.monotonic() - began > limit:
+                with suppress(ProcessLookupError):
+                    os.killpg(process, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def main() -> None:
+    """Judge a sample of mutants of modules, and print the survivors and the share killed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("modules", nargs="+", type=Path, help="files, relative to the repository")
+    parser.add_argument("--tests", nargs="+", required=True, help="tests that should kill mutants")
+    parser.add_argument("--count", type=int, default=300, help="mutants in the sample (300)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample (0)")
+    parser.add_argument("--jobs", type=int, default=2, help="concurrent test runs (2)")
+    given = parser.parse_args()
+    mutants = [mutant for path in given.modules for mutant in all_mutants(path)]
+    sample = random.Random(given.seed).sample(mutants, min(given.count, len(mutants)))
+    for name in WARM:
+        import_module(name)
+    began = time.monotonic()
+    _, status = os.waitpid(begin(None, given.tests), 0)
+    if status:
+        sys.exit("The tests fail on the unchanged modules.")
+    limit = SLOWER * (time.monotonic() - began) + SLOWER
+    counts = Counter[str]()
+    for mutant, outcome in judged(sample, given.tests, given.jobs, limit):
+        counts[outcome] += 1
+        if outcome == "survived":
+            sys.stdout.write(f"{mutant.path}:{mutant.change}  ({mutant.operator})\n")
+            sys.stdout.flush()
+    judged_count = counts["killed"] + counts["survived"]
+    share = 100 * counts["killed"] / max(judged_count, 1)
+    names = ", ".join(map(str, given.modules))
+    sys.stdout.write(
+        f"{names}: {counts['killed']} of {judged_count} mutants killed ({share:.1f} %), "
+        f"{counts['not importable']} not importable; sampled from {len(mutants)}.\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
