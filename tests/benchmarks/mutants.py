@@ -33,6 +33,8 @@ WARM = ("inspect_ai.model", "inspect_ai.scorer", "pandas", "hypothesis", "numpy"
 SLOWER = 5
 """Times the seconds of the unchanged module after which a mutant counts as killed."""
 IMPORT_FAILED = 99
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not slow")
+OPTIONS += ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # of what is imported already
 
 
 class Mutant(NamedTuple):
@@ -110,16 +112,16 @@ def begin(mutant: Mutant | None, tests: Sequence[str]) -> int:
     if child:
         return child
     os.setsid()
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silent, 1)
-    os.dup2(silent, 2)
     code = IMPORT_FAILED
     with suppress(BaseException):
         if mutant:
+            silent = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silent, 1)
+            os.dup2(silent, 2)
             finder = _Mutated(mutant)
             sys.meta_path.insert(0, finder)
             import_module(finder.module)
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests])
+        code = pytest.main([*OPTIONS, *tests])
     os._exit(int(code))
 
 
