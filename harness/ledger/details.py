@@ -100,8 +100,7 @@ class QueryTexts:
     reply: str | None = None
     """The answer as it was graded, in full."""
     rule: str | None = None
-    """The grader's rule that decided the verdict, e.g. `exact` or `symbolic`, if the suite records
-    it."""
+    """The grader's rule that decided the verdict, e.g. `exact`, if the suite records the rule."""
     tests: tuple[int, int] | None = None
     """Number of tests that the answer passed, and number of all tests; None without tests."""
     calls: Mapping[str, CallText] = field(default_factory=dict[str, CallText])
@@ -237,8 +236,7 @@ def _asked(sample: Json) -> dict[str, Any]:
 
 
 RULES = (READ_BY, "rule", "look")
-"""Keys in a score's metadata: the rule that extracted the answer, the rules that compared its
-value."""
+"""Keys in a score's metadata: the rule that found the answer, the rules that compared it."""
 
 
 def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:

@@ -240,8 +240,7 @@ class SampleDigests:
     graded: str
     """Digest of question, target and extracted answer."""
     elsewhere: tuple[str, ...]
-    """The places of the sample (output, last message) with another text than the sample's
-    answer."""
+    """The places (output, last message) in which the sample shows a text other than its answer."""
 
     def __init__(self, sample: Json) -> None:
         """Compute the digests of one sample of a raw log."""
@@ -306,8 +305,7 @@ def message_parts(message: object, resolve: Told) -> tuple[str, list[list[Any]]]
 
 
 READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
-"""Kind of a message's non-text block -> fields that are read; of other kinds (images) none is
-read."""
+"""Kind of a message's non-text block -> fields that are read; of other kinds (images) none."""
 
 
 def _other(block: object, resolve: Told) -> list[Any]:

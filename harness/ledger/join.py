@@ -218,8 +218,7 @@ class LoggedEvent:
     sample: SampleRecord
     log: LogRecord
     final: bool
-    """True if the event is from the sample's last attempt, False if from a failed attempt
-    before."""
+    """True if the event is from the sample's last attempt, False if from a failed one before."""
 
 
 @dataclass

@@ -39,8 +39,7 @@ class KeptTexts:
     calls: dict[str, CallText] = field(default_factory=dict[str, CallText])
     """Texts of a call, by the call's id."""
     refused: list[str] = field(default_factory=list[str])
-    """A sentence for each stored text that is omitted, as it does not match the journal's
-    digest."""
+    """A sentence for each text that is omitted, as it does not match the journal's digest."""
 
 
 def texts_path(journal: Path) -> Path:

@@ -312,8 +312,7 @@ class EarlierRoot:
     files: int
     leaves: int
     changed: tuple[str, ...] = ()
-    """Files of that manifest that are missing or changed in the next one, expected changes
-    excepted."""
+    """Files of that manifest that the next one lacks or has changed, beyond expected changes."""
     added: tuple[str, ...] = ()
     """Files that only the next manifest lists."""
     grown: tuple[str, ...] = ()

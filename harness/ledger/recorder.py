@@ -73,11 +73,9 @@ class TaskJournal:
     log_dir: Path
     head: Head
     replies: PaidReplies | None = None
-    """Stores the replies to the task's samples until its log has them; None: replies are not
-    stored."""
+    """Stores the replies to the task's samples until its log has them; None: no replies stored."""
     draws: str = ""
-    """Tasks with the same value share stored replies (see draws.py); empty: this task shares
-    none."""
+    """Tasks with the same value share stored replies (see draws.py); empty: nothing is shared."""
     unbelieved: Counter[str] = field(default_factory=Counter[str])
     """Number of replies with impossible token counts, by worker."""
     _open: Journal | None = None
@@ -187,8 +185,7 @@ class CallInFlight:
     """The storage of the call's reply (see draws.py); None if the reply is not stored."""
     kept: bool = False
     sent: bool = True
-    """Whether the client began to send the current request; True if the client does not report
-    this."""
+    """Whether the client began to send the current request; True if it does not say."""
     _priced: tuple[Usage | None, CallPrice] | None = None
     """The last usage and its price: needed when a reply comes, and again at the call's end."""
     shutdown: Shutdown | None = None

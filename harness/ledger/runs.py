@@ -176,8 +176,7 @@ class RunFiles:
     """The logs and journals of one system run (one system on one suite)."""
 
     folder: str
-    """Folder of the run's logs, relative to the searched directory; empty if it is that
-    directory."""
+    """Folder of the run's logs, relative to the searched directory; empty if they are equal."""
     task: str
     logs: tuple[Path, ...]
     """Paths of the run's logs, newest first."""

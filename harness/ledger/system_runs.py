@@ -262,8 +262,7 @@ class _Head:
     name: str
     task: str
     identity: tuple[str, ...]
-    """Key of the log's run: stays the same if the run is enlarged, though its task id may
-    change."""
+    """Key of the log's run: stays equal if the run is enlarged, though its task id may change."""
     run: SystemRun
     """The run as far as the log's header describes it."""
 

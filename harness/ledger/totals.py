@@ -342,8 +342,7 @@ class SystemRun:
     attempts: tuple[QuestionResult, ...]
     spend: CallSums
     paid: ByScope | None = None
-    """Paid dollars by purpose of the calls, from journals; None if nothing was paid or no
-    journals."""
+    """Paid dollars by purpose of calls, from journals; None without journals or paid calls."""
 
     @property
     def logs(self) -> tuple[str, ...]:

@@ -30,8 +30,7 @@ SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority":
 apply as they are."""
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
-"""With rates from `SMALLEST` to `LARGEST` dollars, the cost of a billion tokens is exact in 28
-digits."""
+"""With rates from `SMALLEST` to `LARGEST`, the cost of a billion tokens has at most 28 digits."""
 
 GPU = tuple(Gpu.__dataclass_fields__)
 

@@ -41,8 +41,7 @@ UNITS = {
     "cache_write_1h_mtok": "cache_write_1h",
     "output_reasoning_mtok": "reasoning",
 }
-"""Units of genai-prices -> podium's names of the rates. No book has prices of searches or
-images."""
+"""Units of genai-prices -> podium's names of rates. No book has prices of searches or images."""
 
 ODD = "prices are no one factor, so it has none"
 """End of the note on a service tier whose rates differ from the standard rates by several factors:
