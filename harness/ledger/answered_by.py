@@ -1,4 +1,7 @@
-"""The model named in a reply, and its price: behind a gateway, the request names only an alias."""
+"""The model that a reply names, and the price of that model.
+
+Behind a gateway (a server that passes calls on to providers), a request names only an alias.
+"""
 
 import re
 from collections.abc import Mapping
@@ -10,13 +13,13 @@ from podium.harness.prices import Book
 from podium.harness.prices.cost import Price
 
 DATE = re.compile(r"(-20\d{2}-[01]\d-[0-3]\d|-20\d{2}[01]\d[0-3]\d|@20\d{6})$")
-"""A date at the end of a model's id: providers append it to the requested name."""
+"""Pattern of a date at the end of a model's id: providers append it to the requested name."""
 UNNAMED = "the reply does not name its model, so its price is unknown"
 NO_PRICE = "book {!r} has {} for it; add a worker with that model and its price to the pool"
 
 
 def plain_name(model: str) -> str:
-    """Return a model's name without provider and date.
+    """Return a model's name without its provider and its date.
 
     >>> plain_name("openai/gpt-5-2026-08-07"), plain_name("meta/llama:free")
     ('gpt-5', 'llama:free')
@@ -30,7 +33,7 @@ def repeats_name(model: str, served: str | None) -> bool:
 
 
 def may_be_alias(model: str, served: str | None) -> bool:
-    """Return whether a reply's model name may be a gateway's alias; a header has the real name."""
+    """Return whether the model name in a reply may be only an alias of a gateway (proxy server)."""
     return model.startswith("openai-api/") and repeats_name(model, served)
 
 
@@ -39,8 +42,8 @@ def answering_price(
 ) -> tuple[str, Price | None]:
     """Return the price-book key and price of the model named in a reply, or (reason, None).
 
-    The name is looked up with its date, then without: among the pool's workers, then in the book
-    at the same provider, as a full key, and at any provider. If matches differ in price: None.
+    The name is looked up with its date, then without: among the pool's workers, then in the book at
+    the same provider, as a full key, and at any provider. If matching keys differ in price: None.
     """
     served = call.served_model
     repeated = repeats_name(call.model, served) and book.price(call.price_ref) is None

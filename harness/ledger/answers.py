@@ -21,17 +21,18 @@ from podium.harness.suite import publishable, redacted_message
 from podium.harness.workflow import workflow_of
 
 SECRET = "withheld"
-"""Replaces a text of a suite whose questions may not be published."""
+"""Shown in place of a text of a suite whose questions may not be published."""
 
 
 def without_texts(plan: str) -> str:
-    """Return a plan without its subtasks, which may quote a question."""
+    """Return a plan without its subtasks, which may quote a question; `withheld` if unreadable."""
     workflow = workflow_of(plan)
     return workflow.without_texts().as_json() if workflow else SECRET
 
 
 Verdict = Literal["right", "wrong", "partly", "unscored"]
-"""`partly`: between 0 and 1, if a suite's card allows it. `unscored`: it could not be graded."""
+"""A grade in words. `partly`: between 0 and 1, if a suite's card (description) allows it.
+`unscored`: the answer could not be graded."""
 UNREAD = "no answer could be read in the reply"
 REFUSED = "the request is longer than its worker's context"
 NO_SCORE = "no score in the log"
@@ -39,7 +40,7 @@ NO_SCORE = "no score in the log"
 
 @dataclass(frozen=True, slots=True)
 class LogHeader:
-    """The suite and system of a log's answers."""
+    """The suite, system and label of all answers in one log."""
 
     task: str
     suite: str
@@ -89,7 +90,7 @@ class AnswerRecord:
 
 
 def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> AnswerRecord:
-    """Return the record of one sample, given the calls of its newest attempt."""
+    """Return the record of a sample's answer, given the calls of the sample's newest attempt."""
     visible, score, shape = header.shown, score_in(sample), shape_in(sample)
     plan: str | None = shape.get("plan")
     digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()

@@ -1,8 +1,8 @@
 """A `Call`: one attempt to call a model, as a flat row for export and audit, with its cost.
 
-A call that was tried three times over HTTP is three rows with the same `call` id. An answered
-attempt has a price, and a refused attempt costs nothing. If an attempt was sent but got no reply,
-only bounds of its cost are known. None means unknown; it never becomes 0.
+A call that was tried three times over HTTP is three rows with the same `call` id. A price book
+gives the cost of an answered attempt; a refused attempt costs nothing. If an attempt was sent but
+got no reply, only bounds of its cost are known. None in a column means unknown; it never becomes 0.
 """
 
 import json
@@ -27,8 +27,8 @@ from podium.harness.text import make_storable
 Scope = Literal["inference", "scoring", "training", "serving", "environment"]
 """The purpose of a call; reports keep the costs of calls with different purposes apart."""
 Phase = Literal["solve", "score", "environment"]
-"""The phase of a call in a log: the system answers, its answer is graded, or a task's code asks
-another model, such as a simulated user."""
+"""The phase of a call in a log. `solve`: a system answers a question; `score`: the answer is
+graded; `environment`: a task's code asks another model, such as a simulated user."""
 SCOPES: Mapping[Phase, Scope] = {
     "solve": "inference",
     "score": "scoring",
@@ -36,22 +36,23 @@ SCOPES: Mapping[Phase, Scope] = {
 }
 
 Billable = Literal["yes", "no", "unknown"]
-"""Whether the provider bills an attempt. `unknown`: it was sent and got no reply (killed,
+"""Whether the provider bills an attempt. `unknown`: the attempt was sent and got no reply (killed,
 cancelled, timed out, cut off), or a reply with impossible token counts."""
 
 Cache = Literal["none", "read", "write"]
-"""Use of a local reply cache, Inspect's or podium's: a reply that is read from it is free."""
+"""Use of a local cache of replies, Inspect's or podium's. `read`: the reply came from the cache, so
+it is free; `write`: the reply was stored there."""
 
 UsageSource = Literal["provider", "recorded", "rehearsal", "missing"]
-"""The source of token counts. They are never estimated; `missing`: none were reported."""
+"""The source of a call's token counts, which are never estimated; `missing`: none were reported."""
 
 Usd = Decimal | None
-"""US dollars; None is unknown."""
+"""US dollars; None if the amount is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt to call a model; schema.md documents each column and its unit."""
+    """One attempt to call a model, as a row; schema.md describes each column and its unit."""
 
     task: str
     suite: str
@@ -117,21 +118,21 @@ class Call:
 
     @property
     def input_total(self) -> int | None:
-        """All prompt tokens, cached or not; None if not counted."""
+        """Number of prompt tokens, cached ones included; None if a count is unknown."""
         if self.input_uncached is None or self.cache_read is None or self.cache_write is None:
             return None
         return self.input_uncached + self.cache_read + self.cache_write
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens of the attempt; None if they were not counted."""
+        """The attempt's token counts by kind; None if the input or output count is unknown."""
         if self.input_total is None or self.output is None:
             return None
         counts = {name: getattr(self, column) for column, name in TOKENS.items()}
         return Usage(**{name: count for name, count in counts.items() if count is not None})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the row as plain JSON values: decimals as strings, in plain notation."""
+        """Return the row as plain JSON values: decimals as strings without an exponent."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -163,24 +164,24 @@ def contradictions(call: Call) -> Iterator[str]:
 TOKENS = {"input_uncached": "input"} | {
     field.name: field.name for field in fields(Usage) if field.name != "input"
 }
-"""Token column of a `Call` -> the field of `Usage` that it holds."""
+"""Token column of a `Call` -> the field of `Usage` with the same count."""
 NO_USAGE: Mapping[str, int | None] = dict.fromkeys(TOKENS)
 
 
 def token_columns(usage: Usage | None) -> Mapping[str, int | None]:
-    """Return a row's token columns and their values; all None if the usage is unknown."""
+    """Return the token columns of a `Call` row, with values; all None if the usage is unknown."""
     if usage is None:
         return NO_USAGE
     return {column: getattr(usage, name) for column, name in TOKENS.items()}
 
 
 def plain(value: Any) -> Any:
-    """Return a value for JSON: a Decimal as a string without an exponent."""
+    """Return a value for JSON: a Decimal as a string without an exponent, others unchanged."""
     return format(value, "f") if isinstance(value, Decimal) else value
 
 
 def shortest(value: Any) -> Any:
-    """Return a decimal as text in plain notation without trailing zeros, other values unchanged."""
+    """Return a decimal as text without exponent and trailing zeros, other values unchanged."""
     if not isinstance(value, Decimal):
         return value
     text = plain(value)
@@ -188,11 +189,11 @@ def shortest(value: Any) -> Any:
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-"""Shared JSON encoder: with these options, `json.dumps` would make a new encoder per call."""
+"""JSON encoder of `canonical`, shared: `json.dumps` with these options makes one per call."""
 
 
 def canonical(value: Any) -> bytes:
-    """Return canonical JSON: sorted keys, no spaces, UTF-8 without lone surrogates."""
+    """Return a value as canonical JSON: sorted keys, no spaces, UTF-8 without lone surrogates."""
     try:
         return _CANONICAL(value).encode()
     except UnicodeEncodeError:
@@ -205,7 +206,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """The facts that decide the price of one attempt."""
+    """The facts about one attempt to call a model that decide its cost at a given price."""
 
     billable: Billable
     cache: Cache
@@ -225,7 +226,7 @@ REFUSED = 300
 def billable_reply(
     cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool
 ) -> Billable:
-    """Return whether a reply is billed; `doubtful`: without usage, it counts as a failed call."""
+    """Return whether a reply is billed; a `doubtful` one without token counts counts as failed."""
     if cache == "read":
         return "no"
     if usage is not None or not doubtful:
@@ -234,17 +235,17 @@ def billable_reply(
 
 
 def billable_failure(status: int | None) -> Billable:
-    """Return `no` for an HTTP error status, which providers do not bill; else `unknown`."""
+    """Return `no` if a failed attempt has an HTTP error status (not billed), else `unknown`."""
     return "no" if is_refusal(status) else "unknown"
 
 
 def is_refusal(status: object) -> bool:
-    """Return whether an HTTP status is a refusal (300 or above); a 200 may still be cut off."""
+    """Return whether an HTTP status is a refusal: 300 or above. A reply with 200 may break off."""
     return isinstance(status, int) and status >= REFUSED
 
 
 def money(attempted: Attempted | Call, price: Price | None) -> Fields:
-    """Return a row's cost columns at a price: dollars, GPU seconds, price tier and evidence."""
+    """Return a `Call` row's cost columns: dollars, GPU seconds, price tier, kind of evidence."""
     columns = _known(attempted, price)
     if price is not None:
         columns["evidence"] = price.evidence
@@ -255,7 +256,7 @@ def money(attempted: Attempted | Call, price: Price | None) -> Fields:
 
 
 def at_price(call: Call, price: Price | None) -> Call:
-    """Return a call with its costs recomputed at a price."""
+    """Return a call attempt with its cost columns recomputed at another price."""
     return replace(call, **money(call, price))
 
 
@@ -290,7 +291,7 @@ the default system text of some open weights."""
 
 
 def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | None:
-    """Return the maximum cost of one HTTP request, for attempts without a reply."""
+    """Return the maximum dollars that one HTTP request may cost; None if no maximum is known."""
     # A text has no more tokens than bytes. Each token counts at the highest rate that may apply,
     # e.g. if the provider caches the prompt, or if a price tier or a dearer service applies.
     # None if the price or the prompt's size is unknown, if output costs money and has no
@@ -341,13 +342,14 @@ SAME = {
     "http.response.status_code": "http_status",
     "error.type": "error",
 }
-"""OpenTelemetry attributes (GenAI conventions) -> podium's column with the same value."""
+"""OpenTelemetry attribute (GenAI conventions) -> column of `Call` with the same value."""
 TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role"}
-"""Columns that an OpenTelemetry attribute covers in full."""
+"""Columns of `Call` whose values are in a standard OpenTelemetry attribute, so that they need no
+attribute `podium.NAME`."""
 
 
 def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as OpenTelemetry attributes; the standard omits unknown values."""
+    """Return a `Call` row as OpenTelemetry attributes, which omit unknown values by convention."""
     provider, _, model = str(row["model"]).partition("/")
     counts = (row["input_uncached"], row["cache_read"], row["cache_write"])
     standard: dict[str, Any] = {

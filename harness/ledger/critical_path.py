@@ -19,7 +19,7 @@ from podium.harness.records import CONDUCTOR, ORDER, WAVES
 from podium.harness.workflow import workflow_of
 
 STEP = re.compile(r"step (\d+)\b")
-"""Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
+"""Pattern of the beginning of a workflow step's name, e.g. `step 2: sage` (harness/execute.py)."""
 REHEARSAL, RECORDED = "rehearsal", "recorded"
 
 
@@ -33,7 +33,7 @@ class AnswerTimes:
 
 
 def answer_times(sample: Json, calls: Iterable[CallEvent], label: str) -> AnswerTimes:
-    """Return the times of a sample's answer, computed from the calls of its newest attempt."""
+    """Return the durations of a sample's answer, from the calls of its newest attempt."""
     wall = solver_seconds(sample)
     if wall is None:
         return AnswerTimes(None, None)
@@ -52,7 +52,7 @@ def _step_of(call: CallEvent) -> int | None:
 
 
 def step_number(name: str | None) -> int | None:
-    """Return the number (from 1) in a step's name; None without a number, as for the conductor."""
+    """Return the number (from 1) in a workflow step's name; None without one (the conductor)."""
     match = STEP.match(name or "")
     return int(match.group(1)) if match else None
 
@@ -78,7 +78,7 @@ Awaited = Sequence[Collection[int]]
 def longest_chain(
     steps: Steps, seconds: Sequence[float | None], awaited: Awaited | None
 ) -> float | None:
-    """Return the seconds of the longest chain of calls that waited for each other, or None."""
+    """Return the seconds of the longest chain of calls that waited for each other, if known."""
     if awaited is None or not steps:
         return None
     now, ends = 0.0, dict[int, float]()
@@ -97,7 +97,8 @@ def longest_chain(
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
     """Return the steps that each step waited for; None if the plan cannot be read.
 
-    A step waits for the steps it reads; with `waves` (their sizes), for all steps of earlier waves.
+    A step waits for the steps whose results it reads. If steps started in groups (`waves`: their
+    sizes), a step waits for all steps of earlier groups.
     """
     if len({step for step in steps if step is not None}) < 2:
         return []

@@ -90,17 +90,17 @@ class StepDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTexts:
-    """A query's texts and the rule of its verdict; mostly empty if its suite withholds texts."""
+    """A query's texts, and how its verdict was found; mostly empty if the suite withholds texts."""
 
     log: str | None = None
-    """Name of the file that the verdict was read from."""
+    """Name of the log file that the verdict was read from."""
     input: str | None = None
     """The question in the wording of this epoch."""
     choices: tuple[str, ...] | None = None
     reply: str | None = None
     """The answer as it was graded, in full."""
     rule: str | None = None
-    """The rule that decided the verdict, if its suite records it, e.g. `exact` or `symbolic`."""
+    """The grader's rule that decided the verdict, e.g. `exact`, if the suite records the rule."""
     tests: tuple[int, int] | None = None
     """Number of tests that the answer passed, and number of all tests; None without tests."""
     calls: Mapping[str, CallText] = field(default_factory=dict[str, CallText])
@@ -111,7 +111,7 @@ class QueryTexts:
     """A sentence for each stored text that does not match the journal's digest."""
 
     def of(self, row: Call) -> CallText | None:
-        """Return the prompt of a call attempt, and its reply unless it failed; None if unknown."""
+        """Return a call attempt's prompt, and its reply unless it failed; None if unknown."""
         texts = self.calls.get(row.event or row.call)
         return replace(texts, reply=None) if texts and row.error and not row.event else texts
 
@@ -132,13 +132,13 @@ class QueryDetail:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """All call attempts, in display order."""
+        """All call attempts of the query, in the order in which they are displayed."""
         stepped = (row for step in (*self.conductor, *self.steps) for row in step.rows)
         return (*stepped, *self.graders, *self.discarded)
 
 
 def in_full(run: RunQueries, pairs: Iterable[Pair] | None = None) -> Iterator[QueryDetail]:
-    """Yield the queries `pairs` (None: all) with their texts, one sample in memory at a time."""
+    """Yield the queries `pairs` (None: all) of a run with their texts, one sample at a time."""
     with ExitStack() as stack:
         logs = [stack.enter_context(open_log(path)) for path in run.files.logs]
         for pair in run.rows if pairs is None else pairs:
@@ -168,7 +168,7 @@ def _detail(run: RunQueries, pair: Pair, logs: Sequence[RawLog]) -> QueryDetail:
 
 
 def _kept(served: ServedQuery) -> tuple[AnswerRecord, QueryTexts]:
-    """Return a served request's answer and those of its texts that were stored."""
+    """Return a served request's answer, and the texts of the request that were stored."""
     texts, answer = kept_texts(served), served.answer
     record = replace(answer, answer=texts.answer, plan=texts.plan or answer.plan)
     return record, QueryTexts(input=texts.input, calls=texts.calls, refused=tuple(texts.refused))
@@ -236,7 +236,7 @@ def _asked(sample: Json) -> dict[str, Any]:
 
 
 RULES = (READ_BY, "rule", "look")
-"""Score metadata keys: the rule that extracted the answer, the rules that compared its value."""
+"""Keys in a score's metadata: the rule that found the answer, the rules that compared it."""
 
 
 def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:
@@ -264,7 +264,7 @@ FIGURES = (
     *("n_unknown", "gpu_s", "usd_gpu", "elapsed_s", "latency_s"),
     *("critical_path_s", "started"),
 )
-"""Columns of `QueryRow` that hold no text of a suite or a provider: never withheld."""
+"""Columns of `QueryRow` without any text of a suite or a provider, so they are never withheld."""
 FREE_TEXTS = ("raw_usage",)
 """Columns of a call with free-form provider data: null for suites whose texts are withheld."""
 
@@ -368,10 +368,10 @@ WHO = 3
 
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
-    """Selects queries by question, system and epoch; None selects all systems or epochs."""
+    """Selects queries by question, system and epoch; None selects all systems or all epochs."""
 
     question: str
-    """An id, or a suite and an id: `aime25/aime25-I-1`."""
+    """A question's id, or a suite and an id: `aime25/aime25-I-1`."""
     system: str | None = None
     epoch: int | None = None
 
@@ -381,7 +381,7 @@ class QuestionFilter:
 
 
 def details(folder: Path, search: QuestionFilter) -> list[QueryDetail]:
-    """Return the queries that match, sorted; UserError with similar ids if none matches."""
+    """Return the queries that a filter selects, sorted; UserError with similar ids if none."""
     index: Known = {}
     hits: list[QueryDetail] = []
     for files in system_runs_below(folder):
@@ -417,7 +417,7 @@ def _of_system_run(files: RunFiles, search: QuestionFilter, index: Known) -> Ite
 
 
 def _of_server(files: RunFiles, search: QuestionFilter) -> Iterator[QueryDetail]:
-    """Yield the served request that matches; only its lines of the journal are parsed."""
+    """Yield the served request that the filter selects; only its journal lines are parsed."""
     trace = gather_trace(files, search.question.rpartition("/")[2])
     for hit in in_full(_run_queries(merged(trace))) if trace and search.epoch in (None, 1) else ():
         if search.system in (None, hit.row.system):

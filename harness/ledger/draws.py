@@ -1,7 +1,7 @@
 """The k-th reply (draw) of a worker to one request: which call paid, and where it is stored.
 
 In a run that shares draws, each draw is the same reply for every system: the first system that
-requests it pays, and the others get the stored reply with the seconds that it took.
+requests it pays, and the other systems get the stored reply with the seconds that it took.
 """
 
 import json
@@ -18,20 +18,20 @@ from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
 
 USAGES = ("usage", "usageMetadata", "usage_metadata")
-"""Fields with token counts in a provider's response: only these are stored with the output."""
+"""Fields with token counts in a provider's response; the other fields are not stored."""
 UNSAID = {"id", "metadata", "source", "model"}
-"""Fields of a message that are not sent to a provider."""
+"""Fields of a message that are not sent to a provider, so they do not identify a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoughtReply:
-    """A reply that was paid for, and the call that paid."""
+    """A stored reply that was paid for, and the call that paid."""
 
     event: ModelEvent  # not yet added to Inspect's transcript
     shared_from: str | None
     """Id of another system's call that paid; None if an earlier attempt at this sample paid."""
     took_s: float | None
-    """Seconds that the original call took; None if unknown."""
+    """Seconds that the call that paid took; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class ReplyDraw:
     sample: str
     """Name of the sample that may use the reply; empty: all systems may, until the run ends."""
     buyer: str
-    """Names of the run and the task that make the request."""
+    """Names of the run and the task that make the request, and pay if it is new."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Lock a shared draw, so that one system at a time requests it."""
+        """Lock a draw that systems share, so that one system at a time requests it."""
         return nullcontext() if self.sample else self.replies.turn(self.key)
 
     def bought(self, request: Request, waited_s: float = 0.0) -> BoughtReply | None:
@@ -86,9 +86,9 @@ class ReplyDraw:
         call: str | None,
         took_s: float | None,
     ) -> None:
-        """Store a new reply with the call that paid and its seconds, None if unknown.
+        """Store a new reply with the id of the call that paid, and its seconds (None: unknown).
 
-        Raises OSError if it cannot be written.
+        Raises OSError if the reply cannot be written.
         """
         usage = {name: response[name] for name in USAGES if name in response}
         try:
@@ -100,12 +100,12 @@ class ReplyDraw:
 
     @property
     def batch(self) -> tuple[str, str] | None:
-        """Id of the provider's batch with the request, and the request's id in it; or None."""
+        """Ids of the provider's batch and of the request in it; None if not in a batch."""
         stored = self.replies.known(self._batch_key)
         return None if stored is None else tuple(json.loads(stored))
 
     def keep_batch(self, batch: str, custom_id: str) -> None:
-        """Store the ids of the request's batch; OSError if they cannot be written."""
+        """Store the ids of the request's provider batch; OSError if they cannot be written."""
         self.replies.keep(self._batch_key, json.dumps([batch, custom_id]), self.sample)
 
     def forget_batch(self) -> None:
@@ -123,7 +123,7 @@ def sample_name(task: str, question: str, epoch: int) -> str:
 
 
 def what_is_asked(request: Request) -> tuple[object, ...]:
-    """Return the values that identify a request to a worker, as plain JSON."""
+    """Return the values that identify a request to a worker (model, settings, messages, tools)."""
     offered = request.offered
     return (
         str(request.model),

@@ -1,4 +1,4 @@
-"""Inspect's hooks for model calls, the outcomes of these calls, and digests of their texts."""
+"""Hooks into Inspect's model calls, the outcomes of these calls, and digests of their texts."""
 
 import hashlib
 import re
@@ -39,11 +39,11 @@ from podium.harness.usage import raw_usage, usage_of_reply
 
 
 class Unwritten(BaseException):
-    """A call's journal cannot be written. Inspect would ignore an `Exception` and send the call."""
+    """Raised if a call's journal cannot be written: from a hook, Inspect ignores an `Exception`."""
 
 
 class NotAllowed(BaseException):
-    """The spending limit forbids an HTTP attempt. Inspect would ignore an `Exception`."""
+    """Raised if the spending limit forbids an attempt: from a hook, Inspect ignores `Exception`."""
 
 
 FIELDS = (
@@ -54,7 +54,7 @@ FIELDS = (
     "input_tokens_cache_write",
     "reasoning_tokens",
 )
-"""Fields of Inspect's `ModelUsage`; None if a provider does not report one."""
+"""Fields of Inspect's `ModelUsage`: token counts, None if a provider does not report one."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class _HookTotals:
             self.tasks[task] = defaultdict(Counter)
 
     def add(self, data: ModelUsageData) -> None:
-        """Count one finished call, unless its task has no open journal."""
+        """Count one finished model call, unless its task has no open journal."""
         counts = {name: getattr(data.usage, name) or 0 for name in FIELDS}
         with self._lock:
             if (models := self.tasks.get(data.task_name or "")) is not None:
@@ -99,7 +99,7 @@ def _in_flight() -> _Attempts | None:
 
 
 class _LedgerHooks(Hooks):
-    """Reserves money for attempts and counts tokens, while a journal or a podium call is open."""
+    """Hooks in Inspect: reserve money for attempts, and count tokens, while podium calls models."""
 
     def enabled(self) -> bool:
         return bool(COUNTED.tasks or PLAYED) or current().in_flight is not None
@@ -126,7 +126,7 @@ class _LedgerHooks(Hooks):
 
 
 PLAYED: set[str] = set()
-"""Names of other authors' Inspect tasks that podium solves: unrecorded calls are refused."""
+"""Names of other authors' Inspect tasks that podium solves; their unrecorded calls are refused."""
 UNPAID = (SYSTEMS, "mockllm/", "none/")
 """Prefixes of models that cost nothing themselves: systems (their workers' calls do) and mocks."""
 FOREIGN = (
@@ -135,18 +135,18 @@ FOREIGN = (
 )
 
 COUNTED = _HookTotals()
-"""The counts of this process, as Inspect has one instance of each hooks class per process."""
+"""Call and token counts of this process (Inspect has one instance of a hooks class per process)."""
 
 
 def refuse_calls_past_ledger(task: str) -> None:
-    """Refuse, from now on, calls of the named task that podium would not record."""
+    """Refuse, from now on, a task's model calls that the ledger would not record."""
     listen()
     PLAYED.add(task)
 
 
 @cache
 def listen() -> None:
-    """Register the hooks with Inspect, once, when the first call needs them."""
+    """Register podium's hooks with Inspect, once, when the first call needs them."""
     # Not through an entry point: Inspect would then print a count of hooks at every command.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(_LedgerHooks)
@@ -156,11 +156,11 @@ Told = Callable[[str], str]
 SHAPE = ("depth", "steps", "stopped", "plan")
 """Fields about an answer's workflow that every log has."""
 MERGED = "combined_from"
-"""Key that Inspect sets if it merged several turns into one, as some providers require."""
+"""Key that Inspect sets in a message's metadata if it merged several turns into this message."""
 
 
 def sent_digest(messages: Iterable[object]) -> str:
-    """Return the digest of sent messages; equals `request_digest` if they have only texts."""
+    """Return the digest of sent messages; equals `request_digest` if messages have only texts."""
     return _of_turns(_turn(message, str) for message in messages)
 
 
@@ -216,7 +216,7 @@ Turn = TypeVar("Turn")
 
 
 def calls_in(sample: Json, make: Callable[[Json], Turn]) -> Iterator[tuple[Json, list[Turn]]]:
-    """Yield each model event of a sample with its sent messages, each converted by `make`."""
+    """Yield each model event of a sample, and the messages that it sent, converted by `make`."""
     pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
     shared = [*map(make, pool)]
     size = len(shared)  # a damaged log may refer to messages beyond the pool
@@ -240,10 +240,10 @@ class SampleDigests:
     graded: str
     """Digest of question, target and extracted answer."""
     elsewhere: tuple[str, ...]
-    """The places of the sample (output, last message) that show a text other than its answer."""
+    """The places (output, last message) in which the sample shows a text other than its answer."""
 
     def __init__(self, sample: Json) -> None:
-        """Read one sample of a raw log."""
+        """Compute the digests of one sample of a raw log."""
         resolve = partial(attached, sample=sample)
         self.calls = {
             event.get("uuid") or "": _call_texts(event, turns, resolve)
@@ -305,7 +305,7 @@ def message_parts(message: object, resolve: Told) -> tuple[str, list[list[Any]]]
 
 
 READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
-"""Kind of non-text block -> fields that are read; of other kinds (e.g. images) none is read."""
+"""Kind of a message's non-text block -> fields that are read; of other kinds (images) none."""
 
 
 def _other(block: object, resolve: Told) -> list[Any]:
@@ -315,7 +315,7 @@ def _other(block: object, resolve: Told) -> list[Any]:
 
 
 DEEPEST_ARGUMENTS = 100
-"""Maximum nesting of a tool's arguments that is read: only a forged log nests deeper."""
+"""Maximum nesting of a tool call's arguments that is read: only a forged log nests deeper."""
 
 
 def _sorted_arguments(value: object, resolve: Told, level: int = 0) -> Any:
@@ -353,10 +353,11 @@ DEEPEST_USAGE = 4
 PROSE = object()
 """Marks a value of raw usage that may be prose, and is therefore omitted."""
 _BIGGEST = 2**53
-"""Of larger integers only the bit length is kept: JSON parsers do not agree on their value."""
+"""Largest integer kept in raw usage; of a larger one only the bit length, since JSON parsers do not
+agree on its value."""
 
 _SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
-"""A name in a provider's usage, e.g. `default`; anything longer may be prose."""
+"""Pattern of a name in a provider's usage, e.g. `default`; anything longer may be prose."""
 
 
 def last_event(span: str | None) -> ModelEvent | None:
@@ -374,7 +375,7 @@ def last_event(span: str | None) -> ModelEvent | None:
 
 @contextmanager
 def own_transcript() -> Generator[None]:
-    """Record calls made inside the block in a separate transcript, which is then discarded."""
+    """Record calls made inside this context in a separate Inspect transcript, then discard it."""
     # Outside an eval all calls share one transcript with all texts: too large for training.
     token = _transcript.set(Transcript())
     try:
@@ -384,7 +385,7 @@ def own_transcript() -> Generator[None]:
 
 
 def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
-    """Replace characters in an event that UTF-8 cannot encode; `output` was cleaned before."""
+    """Replace an event's characters that UTF-8 cannot encode; `output` was cleaned before."""
     # In place, because Inspect writes this event object to the log.
     if event is None:
         return
@@ -397,7 +398,7 @@ def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
 def outcome_of(
     output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
 ) -> CallOutcome:
-    """Return the outcome of a call that gave a reply."""
+    """Return the outcome (as for the journal) of a call that gave a reply."""
     if output is None:  # some callers, e.g. the judge, set no output
         output = event.output if event else None
     response = event.call.response if event and event.call else None
@@ -427,7 +428,7 @@ def failed(
     latency_s: float,
     broken: ModelOutput | None = None,
 ) -> CallOutcome:
-    """Return a failed call's outcome: the kind of failure, and `refused` if it was not sent."""
+    """Return a failed call's outcome: the kind of failure; `refused` if the call was not sent."""
     # A call that was cancelled, or passed one of Inspect's limits, after its reply came keeps the
     # reply's usage, and so does a partial reply (`broken`). If Inspect cannot parse a reply, its
     # usage is lost. A call without an event was refused by podium or cancelled in the queue.
@@ -449,7 +450,7 @@ def failed(
 
 
 def kind_and_status(error: BaseException) -> tuple[str, int | None]:
-    """Return the kind of a failure and the HTTP status that came with it, if one did."""
+    """Return the kind of a failure, and the HTTP status that came with it (None: no status)."""
     status = _status(error)
     while type(error).__name__ in WRAPPERS and error.__cause__ is not None:
         error = error.__cause__

@@ -1,8 +1,8 @@
 """Joins the lines of journals with the events of logs: one row per HTTP attempt of each call.
 
 A call is joined to its ModelEvents by the event's uuid, else by Inspect's span, which has one event
-per HTTP attempt. If the two differ, the row has the journal's values. If a call is only in a
-journal, the log lost it; if only in a log, it is older than journals or bypassed them.
+per HTTP attempt. If journal and log differ, the row has the journal's values. If a call is only in
+a journal, the log lost it; if only in a log, it is older than journals or bypassed them.
 """
 
 from collections import defaultdict
@@ -52,7 +52,7 @@ from podium.harness.suite import failure_kind
 from podium.harness.usage import Raw, stated_usd, usd_amount
 
 REPLAYS = ("recorded", "rehearsal")
-"""Labels that are also the `usage_source` of their calls; with other labels it is `provider`."""
+"""Labels of runs that are also the `usage_source` of their calls; for others this is `provider`."""
 Sampled = tuple[str, int, str]
 """A question's id, an epoch's number and the sample's uuid."""
 Columns = dict[str, Any]
@@ -63,11 +63,11 @@ ENDED: Columns = {
     **dict.fromkeys(("event", "served_model", "request_id", "http_status", "error", "stop")),
     **dict.fromkeys(("latency_s", "output_sha256", "shared_from")),
 }
-"""Default values of an attempt's outcome, for columns that no record has."""
+"""Default values of the columns on an attempt's outcome, if neither journal nor log has them."""
 
 
 def write(base: Columns, price: Price | None, outcome: Columns) -> Call:
-    """Return an attempt's row: `base` (columns that its call's attempts share) and its outcome."""
+    """Return an attempt's row: its outcome, and `base`, the columns that all attempts share."""
     usage, raw = outcome.get("usage"), outcome.get("raw_usage")
     sizes = base["service"], base["prompt_bytes"], base["max_tokens"], outcome.get("stop")
     cache = outcome.get("cache", "none")
@@ -116,7 +116,7 @@ def _of_log(event: CallEvent | None) -> Columns:
 
 
 CLIENT_RETRY = "ClientRetry"
-"""The `error` of an HTTP attempt that the provider's client library retried by itself."""
+"""Value of `error` for an HTTP attempt that the provider's client library retried by itself."""
 
 
 def _tries_within(event: CallEvent) -> int:
@@ -124,7 +124,7 @@ def _tries_within(event: CallEvent) -> int:
 
 
 def within(event: CallEvent | None) -> Iterator[Columns]:
-    """Yield the outcomes of the HTTP attempts inside one event, except the last attempt."""
+    """Yield the outcome columns of the HTTP attempts inside one event, except the last attempt."""
     # Inspect counts these attempts, and has the status of those with a response. An attempt with
     # status 200 broke off later; whether it was billed is unknown.
     if event is None:
@@ -146,7 +146,7 @@ def within(event: CallEvent | None) -> Iterator[Columns]:
 
 
 def ended(outcome: Json | None, event: CallEvent | None, default_error: str = IN_FLIGHT) -> Columns:
-    """Return a journal call's outcome; its error is `default_error` if no end is recorded."""
+    """Return a journal call's outcome columns; `default_error`: the error if no end is recorded."""
     uuid = {"event": event.id} if event else {}
     if outcome is None:
         if event is None or event.pending:
@@ -175,11 +175,11 @@ COPIED = (
     *("served_model", "request_id", "stop", "latency_s", "output_sha256", "usd_provider"),
     "shared_from",
 )
-"""Fields of an outcome line that are copied to the row."""
+"""Fields of a journal's `outcome` line that are copied to the call's row."""
 
 
 def of_event(event: CallEvent) -> Columns:
-    """Return the outcome of an attempt that only a log has."""
+    """Return the outcome columns of a call attempt that only a log has."""
     if event.pending:
         return {"billable": "unknown", "error": IN_FLIGHT, "event": event.id}
     status = _status_of(event)
@@ -204,7 +204,7 @@ def _status_of(event: CallEvent | None) -> int | None:
 
 
 def rows_of(files: RunFiles) -> Iterator[Call]:
-    """Yield the rows of one system run, sorted by question, epoch and time."""
+    """Yield the call rows of one system run, sorted by question, epoch and time."""
     with naming_system_run(files):
         rows = merged(gather(files)).rows
     yield from rows
@@ -212,32 +212,32 @@ def rows_of(files: RunFiles) -> Iterator[Call]:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event and its place in the logs."""
+    """One model event of a log, with the sample and the log that contain it."""
 
     event: CallEvent
     sample: SampleRecord
     log: LogRecord
     final: bool
-    """True if the event is of the sample's last attempt, False if of an attempt that failed."""
+    """True if the event is from the sample's last attempt, False if from a failed one before."""
 
 
 @dataclass
 class Merged(Gathered):
-    """A system run's files, the rows made from them, and the logs' events."""
+    """A system run's files, the call rows made from them, and the events of its logs."""
 
     rows: list[Call] = field(default_factory=list[Call])
-    """Sorted by question, epoch, start, call and attempt."""
+    """One row per HTTP attempt, sorted by question, epoch, start, call and attempt."""
     seen: dict[str, LoggedEvent] = field(default_factory=dict[str, LoggedEvent])
-    """The logs' events by uuid."""
+    """The model events in the logs, by uuid."""
     events_of: dict[str, list[LoggedEvent]] = field(default_factory=dict[str, list[LoggedEvent]])
     escaped: list[str] = field(default_factory=list[str])
     copies: list[str] = field(default_factory=list[str])
-    """UUIDs of events that one sample lists twice."""
+    """UUIDs of events that occur twice in one sample of a log."""
     books: dict[str, Book] = field(default_factory=dict[str, Book])
 
 
 def merged(gathered: Gathered, books: Mapping[str, Book] | None = None) -> Merged:
-    """Join a system run's files; `books`: price books by digest, None to read them from files."""
+    """Join a run's logs and journals into rows; `books`: price books by digest, None: read them."""
     samples = [sample for log in gathered.logs for sample in log.samples if sample.newest]
     # If a sample was graded at its first attempt, all its calls count in the totals.
     complete = {sample.uuid for sample in samples if sample.graded and not sample.retried}

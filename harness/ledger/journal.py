@@ -4,22 +4,23 @@ One file per process and task below `LOG_DIR/ledger/`, one JSON object per line,
 before the call is sent. A call with an `intent` and no `outcome` was in flight when its process
 died: whether it was billed is unknown. The kinds of lines:
 
-    head     the writer: schema, task, suite, system, label, book, process; lease of a shard
+    head     the writer: schema, task, suite, system, label, price book, process; in a shard (a part
+             of a run) also the number of the shard's lease of dollars
     book     the price book in full, if no log embeds it: for served requests
-    request  a server has taken a request: the requested model, the dialect, the client's key
+    request  a server has taken a request: the requested model, the API dialect, the client's key
     intent   a call is about to be dispatched
     retry    an HTTP attempt of the call has failed; another one is planned after a wait
-    again    that next attempt is about to be dispatched: without this line, none was sent
+    again    the planned attempt is about to be dispatched; without this line it was not sent
     outcome  the call has ended: usage, or the error
-    answer   the digest of a sample's answer, and the plan behind it; for a request also its HTTP
-             status, the reason of a refusal, its plan without texts, and how long it took: a
-             request without such a line was in flight when its process died
-    grade    the verdict on that answer
+    answer   the digest of a sample's answer, and of the plan behind it; for a request to a server
+             also its HTTP status, the reason of a refusal, its plan without texts, and how long it
+             took: a request without such a line was in flight when its process died
+    grade    the verdict on a sample's answer
     totals   calls and tokens per model as Inspect's hooks counted them, for comparison
     torn     the line before it is incomplete, as its process or machine stopped while writing it
     closed   the process has ended normally: no line after this one is missing
 
-Each line contains the digest of the previous line. This reveals edits, insertions, deletions and
+Each line contains the digest of the previous line. Digests reveal edits, insertions, deletions and
 reorderings; only a manifest reveals missing last lines, or a file that was rewritten completely.
 """
 
@@ -47,7 +48,7 @@ from podium.harness.records import Usage
 
 SCHEMA = "podium-journal-2"
 OLDER = "podium-journal-1"
-"""Earlier schema without `again` lines: every `retry` counts as followed by another attempt."""
+"""Earlier schema without `again` lines: each `retry` line counts as followed by another attempt."""
 FOLDER = "ledger"
 """The folder of a run's journals, below its log directory."""
 SERVING = "serve_"
@@ -60,10 +61,10 @@ BEGINNING = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The task, suite, system and price book of a journal's calls."""
+    """The fields of a journal's first line: the task, suite, system and price book of its calls."""
 
     task: str
-    """Inspect's task name: its log has the same calls; empty outside an eval."""
+    """Inspect's task name: the task's log has the same calls; empty outside an eval."""
     suite: str
     system: str
     label: str
@@ -75,7 +76,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class SampleRef:
-    """The running sample that a call is made for."""
+    """The running sample (a question in one epoch) that a call is made for."""
 
     question: str
     epoch: int
@@ -100,10 +101,10 @@ class CallOutcome:
     limits ended the call before it was sent (then there is an error and no event)."""
     from_store: bool = False
     shared_from: str | None = None
-    """Id of the call that bought the reply for another system of the run."""
+    """Id of the call of another system of the run that bought the reply."""
     latency_s: float | None = None
     output_sha256: str | None = None
-    """Digest of the completion alone, the only digest of a reply in older journals."""
+    """Digest of the reply's text alone, the only digest of a reply in older journals."""
     sent_sha256: str | None = None
     """Digest of the logged request: Inspect may have merged messages, or added one."""
     reply_sha256: str | None = None
@@ -112,7 +113,7 @@ class CallOutcome:
     usd: str | None = None
     """Cost in dollars at the run's price book, which the audit recomputes; None if unknown."""
     usd_provider: str | None = None
-    """The cost that the provider states; None if it states none."""
+    """The cost that the provider states, in dollars; None if the provider states none."""
 
     @property
     def unbelieved(self) -> bool:
@@ -150,7 +151,7 @@ class Journal:
         status: int | None,
         partial: CallOutcome | None = None,
     ) -> None:
-        """Record that an HTTP attempt (1 for the first) has failed and another is to follow."""
+        """Record that an HTTP attempt (1: the first) of a call failed and another will follow."""
         # `partial` is the part of a reply that came before the failure: it may have been billed.
         failed = {"attempt": attempt, "error": error, "http_status": status}
         reply_fields = {name: getattr(partial, name) for name in CAME} if partial else {}
@@ -159,12 +160,12 @@ class Journal:
         self.write("retry", {"call": call, **failed, **reply_fields})
 
     def again(self, call: str, after_s: float | None = None) -> None:
-        """Record that the attempt after a failed one is about to be dispatched."""
+        """Record that a call's next attempt, after a failed one, is about to be dispatched."""
         # `after_s`: seconds since the first attempt, by a monotonic clock.
         self.write("again", {"call": call, "after_s": after_s})
 
     def outcome(self, call: str, outcome: CallOutcome) -> None:
-        """Record the outcome of a call."""
+        """Record how a call ended, in an `outcome` line."""
         # `asdict` would make a deep copy of the provider's raw usage.
         usage = outcome.usage and _values(outcome.usage)
         self.write("outcome", {"call": call, **_values(outcome), "usage": usage})
@@ -194,11 +195,11 @@ class Journal:
         self._torn, self._whole = False, self._whole + len(line)
 
     def sync(self) -> None:
-        """Flush the lines to disk, so that they survive a power failure."""
+        """Flush the journal's lines to disk, so that they survive a power failure."""
         os.fsync(self._handle)
 
     def close(self) -> None:
-        """Close the file; nothing can be written afterwards."""
+        """Close the journal's file; nothing can be written afterwards."""
         os.close(self._handle)
 
 
@@ -224,7 +225,7 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
 
 
 def mend(log_dir: Path) -> None:
-    """End incomplete last lines in a run's journals, and append a `torn` line about each."""
+    """End each incomplete last line in a run's journals, and append a `torn` line about it."""
     # Removes journals without a complete line: no call was sent. Skips those in use by a process.
     for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
         with path.open("rb+") as file:
@@ -272,7 +273,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def folder_of(log_dir: Path, task: str) -> Path:
-    """Return the folder of a task's journals."""
+    """Return the folder of a task's journals, below a run's log directory."""
     return log_dir / FOLDER / re.sub(r"[^A-Za-z0-9._-]+", "_", task)
 
 
@@ -292,7 +293,7 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
 
 
 def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
-    """Yield a journal's head, its price book, one sample's lines and, if reached, `closed`."""
+    """Yield a journal's head, price book, one sample's lines and, if reached, its `closed` line."""
     # A sample's first lines and its intents have its uuid; later lines have only the call's id.
     # Reading ends after the sample's answer, once each of its calls has ended.
     uuid_bytes, calls, answered, line = uuid.encode(), set[bytes](), False, b""
@@ -327,7 +328,7 @@ CALL = re.compile(rb'"call":"([^"]*)"')
 
 
 def usage_of(line: Mapping[str, Any]) -> Usage | None:
-    """Return the usage in an outcome line; None if it has none."""
+    """Return the token usage in an `outcome` line; None if the line has none."""
     stored = line.get("usage")
     return Usage(**stored) if stored else None
 
@@ -353,7 +354,7 @@ class ChainFault:
 
 
 class Link(NamedTuple):
-    """Two digests in a line: its own (None if wrong for its content), and the previous line's."""
+    """The digests in a journal line: its own (None if wrong), and that of the line before it."""
 
     own: str | None
     prev: str | None
@@ -361,7 +362,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JournalChain:
-    """The result of checking a journal's hash chain."""
+    """The result of checking a journal's hash chain (each line has the previous one's digest)."""
 
     lines: int
     """Number of complete lines."""
@@ -422,7 +423,7 @@ def _follows(links: Sequence[Link], index: int) -> bool:
 
 
 def _is_shuffled(links: Sequence[Link]) -> bool:
-    """Return whether the file has all lines, each once and unchanged, but in another order."""
+    """Return whether a journal has all lines, each once and unchanged, but in another order."""
     digests = {link.own for link in links}
     prev_digests = {link.prev for link in links}
     complete = None not in digests and len(digests) == len(links) == len(prev_digests)

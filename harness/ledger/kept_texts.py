@@ -17,12 +17,13 @@ from podium.harness.request import turns_digest
 
 FOLDER = "texts"
 NAMED = re.compile(rb'"query": ?"(req-[^"]*)"')
-"""Pattern of a line's request id; no text can match it, as quotes in texts are escaped."""
+"""Pattern of the request id in a line of the texts file; no text can match it, as quotes in texts
+are escaped."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """The messages of one call, as role and text of each, and its reply."""
+    """The messages that one call sent, as role and text of each, and the text of its reply."""
 
     prompt: tuple[tuple[str, str], ...]
     reply: str | None
@@ -36,9 +37,9 @@ class KeptTexts:
     plan: str | None = None
     answer: str | None = None
     calls: dict[str, CallText] = field(default_factory=dict[str, CallText])
-    """Texts by id of the call."""
+    """Texts of a call, by the call's id."""
     refused: list[str] = field(default_factory=list[str])
-    """A sentence for each text that does not match the journal's digest."""
+    """A sentence for each text that is omitted, as it does not match the journal's digest."""
 
 
 def texts_path(journal: Path) -> Path:
@@ -48,7 +49,7 @@ def texts_path(journal: Path) -> Path:
 
 
 def kept_texts(query: ServedQuery) -> KeptTexts:
-    """Return the stored texts of a request; empty if none were stored."""
+    """Return the stored texts of a served request; empty if none were stored."""
     try:
         entry = _entry(query)
         return KeptTexts() if entry is None else _vouched(entry, query)
@@ -80,7 +81,7 @@ def _index(journal: Path) -> Mapping[str, int]:
 
 @lru_cache(maxsize=8)
 def _places(path: Path, size: int, changed: int) -> Mapping[str, int]:
-    """Return each request's line offset; `size` and `changed` identify the version of the file."""
+    """Return request id -> byte offset of its line; `size` and `changed` tell versions apart."""
     places: dict[str, int] = {}
     place = 0
     with path.open("rb") as file:

@@ -1,7 +1,8 @@
 """Exports the ledger (tables of calls and queries) to files, and runs SQL queries over them.
 
 The same logs, journals and podium version give the same bytes. An export replaces only files that
-its export.json lists. Queries run in a DuckDB connection that cannot open any other file.
+an earlier export listed in export.json. SQL queries run in a DuckDB connection that can read only
+the exported tables.
 """
 
 import atexit
@@ -51,13 +52,13 @@ SCHEMA = "podium-ledger-1"
 TABLES: Mapping[str, type] = {"calls": Call, "queries": QueryRow}
 DIGITS, PLACES = 38, 18
 QUOTIENTS = frozenset({"gpu_s", "usd_gpu"})
-"""Columns that are quotients, rounded half to even to `PLACES` decimals."""
+"""Columns whose values come from a division, rounded half to even to `PLACES` decimals."""
 UNIT = Decimal(1).scaleb(-PLACES)
 
 
 @cache
 def schema_of(record: type) -> Any:
-    """Return the Arrow schema of a flat dataclass, in the order of its fields."""
+    """Return the Arrow schema of a flat dataclass such as `Call`, in the order of its fields."""
     return pa.schema([_field(*item) for item in get_type_hints(record).items()])
 
 
@@ -106,13 +107,13 @@ class ParquetWriter:
     """Writes Arrow tables to a zstd-compressed Parquet file, in groups of `GROUP_ROWS` rows."""
 
     def __init__(self, path: Path, schema: Any) -> None:
-        """Open a new file."""
+        """Create the Parquet file, for tables with this Arrow schema."""
         self._writer = parquet.ParquetWriter(path, schema, compression="zstd")
         self._held: list[Any] = []
         self._rows = 0
 
     def write(self, table: Any) -> None:
-        """Append a table; it is buffered until a group is full."""
+        """Append an Arrow table; its rows are buffered until a row group is full."""
         self._held.append(table)
         self._rows += table.num_rows
         if self._rows >= GROUP_ROWS:
@@ -132,7 +133,7 @@ class ParquetWriter:
 
 
 class _LineWriter:
-    """Writes a text file: `head`, then one line per row, then `end`."""
+    """Writes tables to a text file: `head` first, then one line per row, then `end`."""
 
     def __init__(
         self, path: Path, line: Callable[[Row], str], head: str = "", end: str = ""
@@ -153,14 +154,14 @@ Writer = ParquetWriter | _LineWriter
 
 
 def rows_in(table: Any) -> Iterator[Row]:
-    """Yield the rows of an Arrow table as plain values, decimals without trailing zeros."""
+    """Yield the rows of an Arrow table as plain values; decimals lose their trailing zeros."""
     for batch in table.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
             yield {name: shortest(value) for name, value in row.items()}
 
 
 def writer_for(format: str, path: Path, schema: Any) -> Writer:
-    """Return an open writer of a file in one of `FORMATS`."""
+    """Return an open writer of table rows to a new file in one of the `FORMATS`, e.g. `csv`."""
     if format == "parquet":
         return ParquetWriter(path, schema)
     if format in ("jsonl", "otel"):
@@ -176,7 +177,7 @@ def writer_for(format: str, path: Path, schema: Any) -> Writer:
 
 SUFFIX = {"otel": "otel.jsonl"}
 WHOLE = ("parquet", "csv", "jsonl")
-"""Formats for both tables; `md` has only queries, `otel` only calls."""
+"""Formats for both tables; `md` exports only the table `queries`, `otel` only `calls`."""
 FORMATS = (*WHOLE, "otel", "md")
 
 
@@ -188,11 +189,12 @@ def _md_line(values: Iterable[Any]) -> str:
 
 
 RunTables = tuple[Mapping[str, Any], set[str]]
-"""The Arrow tables of one system run by name, and its price books as `NAME sha256:DIGEST`."""
+"""The Arrow tables (`calls`, `queries`) of one system run by name, and the run's price books as
+`NAME sha256:DIGEST`."""
 
 
 def tables_of(files: RunFiles) -> RunTables:
-    """Return the tables of one system run; UserError if a file is damaged."""
+    """Return the ledger tables of one system run; UserError if a log or journal is damaged."""
     with without_collector(), naming_system_run(files):
         ledger = gather(files, answers=True)
         rows = merged(ledger).rows
@@ -210,7 +212,7 @@ def _books(ledger: Gathered) -> set[str]:
 
 
 def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
-    """Yield each system run's tables, in order; two processes read them from `large` bytes on."""
+    """Yield each system run's tables, in order; two processes read runs from `large` bytes on."""
     many = sum(files.size for files in system_runs) >= large
     yield from map_over_processes(tables_of, system_runs, many=many, cap=2)  # each holds a run
 
@@ -220,7 +222,7 @@ DICTIONARY = "dictionary.json"
 
 
 def export(folder: Path, out: Path, format: str = "parquet") -> str:
-    """Write a directory's ledger in one of `FORMATS`; return a sentence on what was written."""
+    """Write the ledger of a directory's runs to `out`; return a sentence on what was written."""
     system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, DICTIONARY, LISTED])
@@ -307,7 +309,7 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
-    """Return table name -> Parquet file; a run is exported first. UserError without tables."""
+    """Return table name -> Parquet file; a run is first exported. UserError without any table."""
     if not source.exists():
         raise UserError(f"There is no {source}; name a run's directory or an export's.")
     if source.suffix == ".parquet":
@@ -354,22 +356,23 @@ LOCKS = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""SQL that locks a connection, in this order. Views are Arrow data sets: DuckDB needs no files."""
+"""SQL that locks a DuckDB connection, run in this order. The tables are Arrow data sets, so DuckDB
+needs no access to files."""
 AT_ONCE = 10_000
 MOST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an SQL query: column names, and rows that are read lazily."""
+    """The result of an SQL query on the ledger: column names, and rows that are read lazily."""
 
     names: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
-    """Decimals are texts in plain notation."""
+    """Tuples of values; decimals are texts without an exponent."""
 
 
 def ask(source: Path, query: str) -> Result:
-    """Run one SELECT on a run, an export or a Parquet file; UserError for other statements."""
+    """Run one SELECT on a run, an export or a Parquet file; UserError for any other statement."""
     views = exported_tables(source)
     connection = opened(views)
     try:
@@ -384,7 +387,7 @@ def ask(source: Path, query: str) -> Result:
 
 
 def opened(views: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
-    """Return a connection with these Parquet files as views, and without access to other files."""
+    """Return a DuckDB connection that sees only these Parquet files, as views (by view name)."""
     connection = duckdb.connect(":memory:", config=dict(SETTINGS))
     for name, path in views.items():
         connection.register(name, dataset.dataset(str(path), format="parquet"))
@@ -409,7 +412,7 @@ def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
 
 
 def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
-    """Yield the lines of an aligned table: numbers right-aligned, nulls as `NULL`."""
+    """Yield a query result as an aligned table: numbers right-aligned, nulls as `NULL`."""
     values = list(islice(result.rows, limit))
     numeric = [all(map(_is_number, column)) for column in zip(*values, strict=True)]
     rows = [tuple(map(cell, row)) for row in values]
@@ -424,12 +427,12 @@ def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
 
 
 def as_csv(result: Result) -> Iterator[str]:
-    """Yield the lines of a CSV file: nulls are empty, and spreadsheet formulas are quoted."""
+    """Yield a query result as CSV lines: nulls are empty, spreadsheet formulas are quoted."""
     yield from map(csv_line, chain([result.names], result.rows))
 
 
 def as_json(result: Result) -> Iterator[str]:
-    """Yield one JSON object per row; decimals are strings."""
+    """Yield a query result as one JSON object per row; decimals are strings."""
     for row in result.rows:
         plain = (str(one) if isinstance(one, float) and not isfinite(one) else one for one in row)
         record = dict(zip(result.names, plain, strict=True))
@@ -444,7 +447,7 @@ STYLES: Mapping[str, Callable[[Result], Iterator[str]]] = {
 
 
 def cell(value: object) -> str:
-    """Return a value for a terminal: on one line, without control characters."""
+    """Return a table cell as text for a terminal: on one line, without control characters."""
     if value is None:
         return "NULL"
     return "".join(character if character.isprintable() else " " for character in str(value))
@@ -466,7 +469,7 @@ UNKNOWN, NEVER = "unknown; it is not 0", "never"
 
 @cache
 def dictionary_of(table: str) -> tuple[Mapping[str, str], ...]:
-    """Return every column of `calls` or `queries`, in order, with unit and meaning."""
+    """Return the columns of the table `calls` or `queries`, with units and meanings (schema.md)."""
     _, _, text = SOURCE.read_text(encoding="utf-8").partition(f"\n## {table}\n")
     lines = text.partition("\n## ")[0].splitlines()
     return tuple(
@@ -482,7 +485,7 @@ def dictionary_of(table: str) -> tuple[Mapping[str, str], ...]:
 
 
 def described(schema: Any, table: str) -> Any:
-    """Return an Arrow schema with each field's unit, meaning and meaning of null as metadata."""
+    """Return a table's Arrow schema with each column's unit, meaning and null rule as metadata."""
     for index, row in enumerate(dictionary_of(table)):
         metadata = {"description": row["meaning"], "unit": row["unit"], "null": row["null"]}
         schema = schema.set(index, schema.field(index).with_metadata(metadata))

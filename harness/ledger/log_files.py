@@ -17,7 +17,7 @@ HEAD = 200  # bytes that are checked
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file is a log, by its name or, for JSON, by its beginning."""
+    """Return whether a file is an Inspect log, by its name or, for JSON, by its beginning."""
     if path.suffix != JSON:
         return path.suffix == EVAL
     try:
@@ -30,7 +30,7 @@ def is_log(path: Path) -> bool:
 
 
 def logs_below(folder: Path, recursive: bool = True) -> Iterator[Path]:
-    """Yield the logs in a directory; of a log in both formats, only the `.eval` file."""
+    """Yield the Inspect logs in a directory; of a log in both formats, only the `.eval` file."""
     below = "**/*" if recursive else "*"
     yield from folder.glob(f"{below}{EVAL}")
     for path in folder.glob(f"{below}{JSON}"):

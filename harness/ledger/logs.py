@@ -36,17 +36,17 @@ from podium.harness.suite import keep_files_private, publishable
 from podium.harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 HEADERS = ("header.json", "_journal/start.json")
-"""Zip members with the header; only the second exists before the run has ended."""
+"""Zip members with a log's header; before the run has ended, only the second exists."""
 UNREADABLE = (
     *(OSError, ValueError, NotImplementedError, MemoryError, RuntimeError, zipfile.BadZipFile),
     *BROKEN,
 )
-"""Errors that a damaged archive raises; RuntimeError: zipfile asks for a password."""
+"""Errors that a damaged zip archive raises; RuntimeError: zipfile asks for a password."""
 UNFOUNDED = (
     *(KeyError, TypeError, AttributeError, ValueError, IndexError, ArithmeticError),
     RecursionError,
 )
-"""Errors raised by files with values that no run writes, e.g. a wrong type, a huge number."""
+"""Errors from files with values that no run writes, e.g. a wrong type or a huge number."""
 Json = dict[str, Any]
 
 
@@ -62,7 +62,7 @@ class RawLog:
     file: BinaryIO = field(repr=False)
 
     def samples(self) -> Iterator[Json]:
-        """Yield the samples, with the field names of `EvalSample`, one at a time, in file order."""
+        """Yield the log's samples, with `EvalSample`'s field names, in the order of the file."""
         # If a sample was written twice, the last one counts, as for every reader of zip files.
         for name, info in self.zip.NameToInfo.items():
             if name.startswith("samples/") and name.endswith(".json"):
@@ -112,7 +112,7 @@ def _is_private(header: Json) -> bool:
 
 
 def heed_private(paths: Iterable[Path]) -> None:
-    """Open logs, so that files written later are private if a log may not be published."""
+    """Open logs; if one may not be published, files written later are private."""
     for path in paths:
         with suppress(UserError), open_log(path):  # a later reader reports damaged logs
             pass
@@ -120,7 +120,7 @@ def heed_private(paths: Iterable[Path]) -> None:
 
 @contextmanager
 def naming(path: Path) -> Generator[None]:
-    """Turn errors from a malformed log into a UserError that names the file."""
+    """Turn errors from a malformed log into a UserError that names the log's file."""
     try:
         yield
     except UNFOUNDED as error:
@@ -142,7 +142,7 @@ def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
 
 
 def damaged(path: Path, reason: str) -> UserError:
-    """Return the error for an unreadable file."""
+    """Return the UserError for a log that cannot be read, with the reason."""
     detail = reason.splitlines()[0][:200] if reason.strip() else "unreadable"
     return UserError(f"{path} is damaged or no Inspect log ({detail}); move it away and try again.")
 
@@ -181,7 +181,7 @@ def newest_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...
 
 
 def read_log(path: Path) -> EvalLog | None:
-    """Read one log in full; None if it is not podium's, UserError if it is damaged."""
+    """Read one log in full; None if podium did not write it, UserError if it is damaged."""
     log = _eval_log(path, header_only=False)
     return log if isinstance((log.eval.metadata or {}).get(PODIUM), Mapping) else None
 
@@ -217,19 +217,19 @@ UNWRITTEN = "ended, and its outcome could not be written down"
 """The error of a call whose outcome is not recorded, although its process was not killed."""
 ATTACHMENT = "attachment://"
 ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correlation-id")
-"""Headers with the id of a request, in the order in which Inspect looks for them."""
+"""HTTP headers with the id of a request, in the order in which Inspect looks for them."""
 OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
-"""Provider -> its header with the id of a request; default: the first of `ID_HEADERS`."""
+"""Provider -> its HTTP header with the id of a request; default: the first of `ID_HEADERS`."""
 NOTHING: Json = {}
 SYSTEMS = f"{PODIUM}/"  # model name prefix of podium's systems
 Place = tuple[Phase, str | None]
-"""Phase, and name of the innermost workflow step."""
+"""Phase of a call, and name of the innermost workflow step around it (None: no step)."""
 ROOT: Place = ("solve", None)
 
 
 @dataclass(slots=True)
 class CallEvent:
-    """One ModelEvent. Not frozen: creating a million frozen objects takes three times as long."""
+    """One model call in a log. Not frozen: a million frozen objects take three times as long."""
 
     id: str
     span: str | None
@@ -240,19 +240,19 @@ class CallEvent:
     model: str
     served_model: str | None
     usage: Usage | None
-    """None if the provider reported none, or an impossible one."""
+    """None if the provider reported no token counts, or impossible ones."""
     counted: Usage | None
-    """The usage that Inspect's totals include."""
+    """The call's usage that Inspect's totals include."""
     cache: Cache
     pending: bool
     error: str | None
-    """The logged message; `redacted_message` must redact it before it is shown."""
+    """The logged error message; `redacted_message` must redact it before it is shown."""
     stop: str | None
     started: str
     completed: str | None
     working_s: float | None
     retries: int
-    """HTTP attempts before the one that is logged."""
+    """Number of HTTP attempts before the attempt that is logged."""
     request_ids: tuple[Json, ...]
     """`{id, header, status}` of each HTTP response of this call that had an id."""
     max_tokens: int | None
@@ -282,7 +282,7 @@ def events_of(sample: Json) -> Iterator[CallEvent]:
 
 
 def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
-    """Return events without the HTTP attempts that failed and were followed by another."""
+    """Return call events without those of failed HTTP attempts that another one followed."""
     # Inspect writes an event for each attempt, all in the span of the call. This is for logs
     # without journals: `last_attempts` does the same for joined rows.
     calls = list(events)
@@ -300,7 +300,7 @@ def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
 
 
 def lost_in(sample: Json) -> Iterator[CallEvent]:
-    """Yield the logged calls of a sample's attempts that failed and were repeated in the run."""
+    """Yield the logged calls of a sample's failed attempts, which the run has repeated."""
     # Of such an attempt Inspect keeps only the last model call and the events after it.
     for failure in sample.get("error_retries") or ():
         yield from _calls(sample, failure.get("events") or [])
@@ -350,13 +350,13 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
 
 
 def _raw(event: Json, output: Json) -> Raw | None:
-    """Return the provider's raw usage; an error response has none."""
+    """Return the provider's raw usage in a model event; None for an error response."""
     call: Json = event.get("call") or NOTHING
     return None if call.get("error") else raw_usage(call.get("response"), output.get("metadata"))
 
 
 def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
-    """Yield one request id for each HTTP response: the provider's, if a gateway added others."""
+    """Yield one request id per HTTP response: the provider's, if a gateway (proxy) added others."""
     # Inspect lists the ids of each response in the order of `ID_HEADERS`: an id that is not later
     # than the previous one, or has another status, belongs to the next response.
     own_header = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
@@ -409,18 +409,18 @@ def verdict(sample: Json) -> float | None:
 
 
 def score_value(sample: Json) -> float | None:
-    """Return the score in a sample or its summary, even if it failed; None if it has no score."""
+    """Return the score in a sample or its summary, even if the sample failed; None without one."""
     value = score_in(sample).get("value")
     return value if isinstance(value, int | float) and value == value else None
 
 
 def shape_in(sample: Json) -> Json:
-    """Return what podium's solver recorded of a sample's workflow: steps, depth, plan."""
+    """Return the facts that podium's solver recorded on a sample's workflow: steps, depth, plan."""
     return (sample.get("metadata") or NOTHING).get(PODIUM) or NOTHING
 
 
 def answer_in(sample: Json) -> str:
-    """Return a sample's answer, even if the logged output is a call's (the process was killed)."""
+    """Return a sample's answer, even if the logged output is a call's reply (process killed)."""
     output: Json = sample.get("output") or NOTHING
     completion = output.get("completion") or ""
     return completion if output.get("model") == PODIUM else shape_in(sample).get(ANSWER, completion)
@@ -472,11 +472,11 @@ INSPECTS = re.compile(
     r"|_journal/(?:start|results)\.json|_journal/(?:summaries|config_updates)/\d+\.json",
     re.DOTALL,
 )
-"""Names of zip members that Inspect writes into a log."""
+"""Names of zip members that Inspect itself writes into a log."""
 UTF_8 = 0x800
 """The archive flag that marks a member's name as UTF-8."""
 CLOSE = 1e-9
-"""Tolerance for means, as floats may be summed in another order."""
+"""Tolerance when two means are compared, as floats may be summed in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,7 +528,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
 
 
 class SampleScore(NamedTuple):
-    """Fields of a sample that the log repeats in member names, summaries and totals."""
+    """Fields of a sample that the log states again in member names, summaries and totals."""
 
     question: str
     epoch: int

@@ -2,7 +2,8 @@
 
 It lists the files that `podium run` writes and later commands read. The digest is a Merkle root
 (RFC 6962, section 2.1). Its leaves: the head (versions, price books, earlier manifests), then each
-file by path, a log followed by its samples: a partial or redacted log is checked by sample.
+file by path, a log followed by its samples, so that a partial or redacted log can be checked by
+sample.
 """
 
 import hashlib
@@ -55,13 +56,15 @@ def root(leaves: Sequence[bytes]) -> bytes:
 
 
 FileKind = Literal["log", "journal", "record", "beside"]
-"""`beside`: a file that no run writes, listed as it was when the manifest was written."""
+"""Kind of a file in a manifest. `beside`: a file that no run writes, listed as it was when the
+manifest was written."""
 
 RECORDS = ("experiment.json", "openings.jsonl", "agreed.jsonl", "oracle/*.json", "learned/*/*.npz")
-"""Patterns of a run's files that are neither logs nor journals, in any folder of the run."""
+"""Glob patterns of a run's files that are neither logs nor journals, in any folder of the run."""
 
 OWN = ("MANIFEST.json", "MANIFEST.sig", "MANIFEST.tsr", "MANIFEST.tsq", "verify.py")
-"""The manifest's files, and the script that recomputes the table without podium."""
+"""The manifest, its signature and time-stamp files, and the script that recomputes the table
+without podium."""
 
 LATER_FILES = re.compile(
     r"(?:.*/)?(?:logs\.json|eval-set\.json|\.eval-set-id)"
@@ -73,13 +76,14 @@ recomputes a table's figures instead (invariant I13)."""
 OF_SHARDS = (PLAN, "leases.jsonl")
 BESIDE_SHARDS = ("lease-server.json",)
 OF_A_SHARD = {FIGURES, "outcome.json"}
-"""Files of a shard that may be deleted: figures are recomputed, and logs record how it ended."""
+"""Files of a shard (a part of a run) that may be deleted: figures can be recomputed, and logs
+record how the shard ended."""
 
 ABOUT = ("suite", "suite_version", "data_revision")
 
 SAMPLES = "samples/"
 DEEP = 3
-"""Nesting levels down to which a JSON record is split into parts with a digest each."""
+"""Nesting levels down to which a JSON record is split into parts, each with a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +91,7 @@ class FileEntry:
     """The manifest's entry for one file."""
 
     path: str
-    """Relative to the run's directory, with `/`."""
+    """The file's path relative to the run's directory, with `/`."""
     kind: FileKind
     sha256: str
     size: int
@@ -138,7 +142,7 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
 
 
 def uncovered(log_dir: Path) -> list[str]:
-    """Return the files below a directory that `covered` lacks, sorted, hidden files last."""
+    """Return the files in a run's directory that no run wrote, sorted, hidden files last."""
     # Omits `OWN`, which `podium` checks, and the reply cache, which a run removes when it finishes.
     shards = shard_dirs(log_dir)
     files = (path for path in log_dir.rglob("*") if path.is_symlink() or not path.is_dir())
@@ -152,7 +156,7 @@ def uncovered(log_dir: Path) -> list[str]:
 
 
 def beside(log_dir: Path) -> list[str]:
-    """Return files that neither a run nor a report writes; a manifest lists them as `beside`."""
+    """Return the files that neither a run nor a report writes (kind `beside` in a manifest)."""
     inside_shards = f"{SHARDS}/" if shard_dirs(log_dir) else "\0"
     return [
         path
@@ -182,7 +186,7 @@ def file_digest(path: Path, size: int | None = None) -> str:
 
 
 def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
-    """Return the manifest entry of a file in its current state."""
+    """Return the manifest entry of a file in its present state; `path` is relative to `log_dir`."""
     file = log_dir / path
     digest, size = file_digest(file), file.stat().st_size
     link = is_link(log_dir, path)
@@ -255,7 +259,7 @@ def _read_log(file: Path, plain: FileEntry) -> FileEntry:
 
 
 def _member_digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
-    """Return the sha256 of a member's bytes, unpacked; `damaged` when they cannot be unpacked."""
+    """Return the sha256 of a zip member's unpacked bytes; `damaged` if it cannot be unpacked."""
     try:
         return hashlib.sha256(archive.read(member)).hexdigest()
     except Exception:  # a damaged member may fail anywhere in zip or zstd
@@ -275,7 +279,7 @@ def _about(header: Mapping[str, Any]) -> dict[str, str]:
 
 
 def originals(file: Path) -> tuple[tuple[str, str], ...] | None:
-    """Return the original samples' digests that a redacted log holds; None for other logs."""
+    """Return the digests of original samples that a redacted log holds; None for other logs."""
     try:
         with open_log(file) as log:
             facts = _table(_table(_table(log.header, "eval"), "metadata"), PODIUM)
@@ -300,22 +304,22 @@ ORDER = "head, then files by path, each log followed by its samples in file orde
 
 @dataclass(frozen=True, slots=True)
 class EarlierRoot:
-    """An earlier manifest of the same directory."""
+    """A manifest that a later one replaced: its Merkle root, and the changes until the next one."""
 
     root: str
-    """Empty if that manifest was unreadable or did not match its own root."""
+    """Merkle root; empty if that manifest was unreadable or did not match its own root."""
     written: str
     files: int
     leaves: int
     changed: tuple[str, ...] = ()
-    """Its files that are missing or changed in the next manifest, expected changes excepted."""
+    """Files of that manifest that the next one lacks or has changed, beyond expected changes."""
     added: tuple[str, ...] = ()
     """Files that only the next manifest lists."""
     grown: tuple[str, ...] = ()
-    """Its files with only changes that a resumed run makes, e.g. lines added at the end."""
+    """Files with only such changes as a resumed run makes, e.g. lines added at the end."""
 
     def facts(self) -> dict[str, Any]:
-        """Return all fields as plain values, those of `LATER` only if not empty."""
+        """Return all fields as plain values; the newer `added` and `grown` only if not empty."""
         # Older manifests lack those fields; without empty ones, their root stays the same.
         return {name: value for name, value in asdict(self).items() if value or name not in LATER}
 
@@ -331,7 +335,7 @@ LATER = ("added", "grown")
 GROWS = re.compile(
     r"(?:limit|box|train_calls|train_on|overflows)|(?:epochs|suite_versions|images)/.*"
 )
-"""Parts of experiment.json that a resumed or regraded run may change; logs have them too."""
+"""Parts of experiment.json that a resumed or regraded run may change; logs record them, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +356,7 @@ class Manifest:
 
     @property
     def of_run(self) -> tuple[FileEntry, ...]:
-        """The files that the run wrote."""
+        """The entries of the files that the run wrote."""
         return tuple(entry for entry in self.files if entry.kind != "beside")
 
     def head(self) -> dict[str, Any]:
@@ -388,7 +392,7 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
-    """Return a directory's manifest, rewritten if files changed; `anew`: `beside` files, too."""
+    """Return a directory's manifest, rewritten if a file of the run (`anew`: any file) changed."""
     # The earlier manifest goes into the history, with the files changed, added or grown since.
     previous, damaged = _before(log_dir)
     heed_private(log_dir.glob("**/*.eval"))
@@ -448,7 +452,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[str, ...]:
-    """Return a line for each file that is gone or changed, without expected changes."""
+    """Return a line for each file that is gone or changed, except for changes that runs make."""
     here = {entry.path: entry for entry in new}
     lines: list[str] = []
     for entry in old:
@@ -463,7 +467,7 @@ def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -
 
 
 def changed_parts(old: FileEntry, now: FileEntry) -> tuple[str, ...]:
-    """Return the parts of a JSON record that are gone or changed, except those in `GROWS`."""
+    """Return a JSON record's parts that are gone or changed, except those in `GROWS`."""
     if old.kind != "record":
         return ()
     here = dict(now.samples)

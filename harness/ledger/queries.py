@@ -1,4 +1,4 @@
-"""The `queries` table: a row per question, epoch and system, added up from its calls."""
+"""The ledger's `queries` table: one row per question, epoch and system, summed from its calls."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from podium.harness.records import CONDUCTOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRow:
-    """One question, asked of one system in one epoch; schema.md documents each column."""
+    """One question to one system in one epoch, as a row; schema.md describes each column."""
 
     task: str
     suite: str
@@ -84,7 +84,7 @@ Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
-    """Return the queries of one run, sorted; if a query has several answers, the last counts."""
+    """Return one row per query of a run, sorted; a query's last answer in `answers` counts."""
     # Calls without a question (training) belong to no query.
     newest = {_pair(answer.header, answer): answer for answer in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in newest}
@@ -96,13 +96,13 @@ def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[Qu
 
 
 def answers_of(ledger: Gathered) -> list[AnswerRecord]:
-    """Return the records of all answers, oldest log first; a query's last answer counts."""
+    """Return the answers in a run's logs, oldest log first, then those of served requests."""
     logged = (answer for log in reversed(ledger.logs) for answer in log.answers)
     return [*logged, *(query.answer for query in queries_of(ledger, ()))]
 
 
 def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
-    """Return the row of one query from all its calls and the answer in its newest log."""
+    """Return a query's row from its calls and the answer in its newest log (None: no answer)."""
     solving, scoring, discarded = parted(rows, answer)
     replayed = any(
         row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
@@ -131,13 +131,14 @@ SAID = (
     *("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan", "plan_sha256"),
     *UNANSWERED,
 )
-"""Columns copied from the answer record; without one, their values in `UNANSWERED`, or None."""
+"""Columns copied from a query's answer record. Without a record, they have the default in
+`UNANSWERED`, else None."""
 
 
 def parted(
     rows: Sequence[Call], answer: AnswerRecord | None
 ) -> tuple[list[Call], list[Call], list[Call]]:
-    """Return a query's calls as three lists: answering, grading, and of discarded attempts."""
+    """Return a query's calls as three lists: for its answer, for grading, of discarded attempts."""
     # The answer's calls are those of the graded attempt, else of the newest sample.
     answering = [row for row in rows if row.scope in ANSWERING]
     solving = [row for row in answering if row.counted] if answer else answering
@@ -170,7 +171,7 @@ def _calls(rows: Iterable[Call]) -> int:
 def _figures(
     solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
 ) -> Mapping[str, Any]:
-    """Return counts, tokens and list dollars of calls (each once), and paid dollars of attempts."""
+    """Return a query's counts, tokens, list dollars by call, and paid dollars by HTTP attempt."""
     by_planning = sums_by(last_attempts(solving), lambda row: row.role == CONDUCTOR)
     workers, conductor = (by_planning.get(plans, CallSum()) for plans in (False, True))
     once, every = workers.plus(conductor), add_up(solving)

@@ -3,7 +3,7 @@
 The running task determines the journal of a call (a context variable that the adapters of solvers
 and scorers set). Without a journal (`inspect eval` on a suite) only the spending limit applies. A
 reply is stored before its outcome is written: so a reply whose outcome is in a journal is in the
-reply store, and is billed once. A reply that was not stored when its process died has no outcome,
+reply store, and is billed once. If a process dies before it stores a reply, the call has no outcome
 and is listed as in flight.
 """
 
@@ -73,16 +73,16 @@ class TaskJournal:
     log_dir: Path
     head: Head
     replies: PaidReplies | None = None
-    """Stores the replies to the task's samples until its log has them; None: no storage."""
+    """Stores the replies to the task's samples until its log has them; None: no replies stored."""
     draws: str = ""
-    """Tasks with the same value share stored replies (see draws.py); empty: no sharing."""
+    """Tasks with the same value share stored replies (see draws.py); empty: nothing is shared."""
     unbelieved: Counter[str] = field(default_factory=Counter[str])
     """Number of replies with impossible token counts, by worker."""
     _open: Journal | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def journal(self) -> Journal:
-        """Return the open journal; OSError if it cannot be created."""
+        """Return the task's journal, opened at the first call; OSError if it cannot be created."""
         with self._lock:
             if self._open is None:
                 self._open = open_journal(self.log_dir, self.head)
@@ -98,7 +98,7 @@ class TaskJournal:
                     self._open.write(kind, fields)
 
     def close(self) -> None:
-        """Record the totals of Inspect's hooks, and close the file."""
+        """Record the call totals of Inspect's hooks in the journal, and close it."""
         PLAYED.discard(self.head.task)
         # One warning for each worker with impossible counts.
         for worker, times in sorted(self.unbelieved.items()):
@@ -116,15 +116,15 @@ class TaskJournal:
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """The journal of the calls in this context, their purpose (`scope`) and their sample."""
+    """Where calls in this context are recorded: a journal, the calls' purpose and their sample."""
 
     journal: TaskJournal
     scope: Scope
     sample: SampleRef | None = None
     draws: Counter[bytes] = field(default_factory=Counter[bytes])
-    """Number of times that each request, by key, was made for the sample so far."""
+    """Key of a request -> how often the request was made for the sample so far."""
     replays: list[str] = field(default_factory=list[str])
-    """Ids of calls with a stored reply of an earlier attempt at the sample: they took no time."""
+    """Ids of calls that took no time: the reply was stored by an earlier attempt at the sample."""
 
 
 class HttpResponse(Protocol):
@@ -132,7 +132,7 @@ class HttpResponse(Protocol):
 
     @property
     def status_code(self) -> int:
-        """The HTTP status."""
+        """The HTTP status of the response."""
         ...
 
     @property
@@ -149,8 +149,9 @@ class HttpResponse(Protocol):
 class CallInFlight:
     """A call in flight: its caller sets `output`, its methods set the other fields.
 
-    Its `intent` line is written when Inspect announces the dispatch (hooks.py). If written earlier,
-    a call that waits for a connection when the run is killed would count as possibly billed.
+    Its `intent` line is written when Inspect announces the dispatch (hooks.py). If the line were
+    written earlier, a call that waits for a connection when the run is killed would count as
+    possibly billed.
     """
 
     request: Request
@@ -160,18 +161,18 @@ class CallInFlight:
     output: ModelOutput | None = None
     usage: Usage | None = None
     price: CallPrice | None = None
-    """The cost of its reply; None if no dollars are counted."""
+    """The cost of the call's reply; None if no dollars are counted."""
     usd: Decimal | None = None
     ended: CallOutcome | None = None
     """The call's outcome, as in its journal line; None while nothing was dispatched."""
     allowance: Allowance | None = None
-    """Reserves and counts its cost, attempt by attempt; None without a spending limit."""
+    """Reserves and counts the call's cost, attempt by attempt; None without a spending limit."""
     call: str | None = None
-    """Its id in the journal; None until its first attempt is sent."""
+    """The call's id in the journal; None until its first attempt is sent."""
     began: float = 0.0
     attempt_began: float = 0.0
     reply_s: float | None = None
-    """Seconds that its reply took, originally if it was stored; None if unknown."""
+    """Seconds that the reply took, for a stored one the original time; None if unknown."""
     waits: bool = False
     """Whether an attempt has failed and the next one has not been sent."""
     response: HttpResponse | None = None
@@ -181,14 +182,14 @@ class CallInFlight:
     asked_wait: str = ""
     """Message about the wait that a provider has requested; empty: none."""
     draw: ReplyDraw | None = None
-    """The storage of its reply (see draws.py); None if the reply is not stored."""
+    """The storage of the call's reply (see draws.py); None if the reply is not stored."""
     kept: bool = False
     sent: bool = True
-    """Whether the client began to send the current request; True if it does not report this."""
+    """Whether the client began to send the current request; True if it does not say."""
     _priced: tuple[Usage | None, CallPrice] | None = None
-    """The last computed price: it is needed when a reply comes and again at its end."""
+    """The last usage and its price: needed when a reply comes, and again at the call's end."""
     shutdown: Shutdown | None = None
-    """Refuses further attempts once the command is being stopped."""
+    """Refuses further attempts once podium is being stopped."""
 
     @property
     def too_long(self) -> bool:
@@ -197,11 +198,11 @@ class CallInFlight:
 
     @property
     def took_s(self) -> float:
-        """Seconds since the call was sent; 0 before."""
+        """Seconds since the call was sent; 0 before it was sent."""
         return monotonic() - self.began if self.call else 0.0
 
     def _attempt_s(self) -> float | None:
-        """Return the seconds since the attempt was sent; None before, or for recorded replies."""
+        """Return the seconds since the attempt was sent; None if unsent or for recorded replies."""
         if not self.attempt_began or provider_of(str(self.request.model)) == REPLAYING:
             return None
         return round(monotonic() - self.attempt_began, 6)
@@ -212,7 +213,7 @@ class CallInFlight:
         return self.allowance.requests_lost if self.allowance else 0
 
     async def goes_out(self) -> None:
-        """Wait for the budget and the rate limit of the next attempt; record its dispatch."""
+        """Before an HTTP attempt: wait for budget and rate limit, then record its dispatch."""
         self.response = None
         if self.allowance:
             await self.allowance.take()
@@ -230,7 +231,7 @@ class CallInFlight:
             self.attempt_began = monotonic()
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
-        """Record an attempt that failed and will be repeated, and release its reserved cost."""
+        """Record an attempt that failed and will be repeated, and release its reserved dollars."""
         partial = self._came()
         if self.asked_wait:
             sys.stderr.write(f"{self.asked_wait} (attempt {attempt + 1})\n")
@@ -249,7 +250,7 @@ class CallInFlight:
             self.shutdown.landed(self)
 
     def _came(self) -> CallOutcome | None:
-        """Return the outcome of a partial reply that its provider broke off, or None."""
+        """Return the outcome of a partial reply that the provider broke off; None without one."""
         if self.broken is None:
             return None
         try:
@@ -259,7 +260,7 @@ class CallInFlight:
             return None
 
     def _with_headers(self, outcome: CallOutcome) -> CallOutcome:
-        """Add the cost that the provider states, and the model that a gateway called, if stated."""
+        """Add the provider's cost and the model's name to an outcome, if headers state them."""
         headers: Mapping[str, str] = self.response.headers if self.response else {}
         usd = stated_usd(outcome.raw_usage, headers)
         model = short_name(headers.get(MODEL_HEADER))
@@ -280,7 +281,7 @@ class CallInFlight:
         return journal, self.call
 
     def watch_request(self, client: Any) -> None:
-        """Make an HTTP client set `sent` when it sends the request; until then it is False."""
+        """Make an HTTP client set `sent` once it sends the request; until then `sent` is False."""
         # Clients other than httpx's do not report this, so their requests count as sent.
         if type(getattr(client, "_transport", None)).__name__ not in TRACED:
             return
@@ -290,14 +291,14 @@ class CallInFlight:
         self.sent = False
 
     def tell_price(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
-        """Put a reply's cost into the field that Inspect's viewer and totals use."""
+        """Put a reply's cost into the usage field that Inspect's viewer and totals read."""
         if self.spend is None or output.usage is None:
             return
         price = self._price(self.spend, usage_of_reply(output, response))
         output.usage.total_cost = None if price.usd is None else float(price.usd)
 
     def keep(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
-        """Store a new reply, once; OSError if it cannot be written."""
+        """Store a new reply for later attempts, once; OSError if it cannot be written."""
         if self.reply_s is None:
             self.reply_s = (output.metadata or {}).get(STATED, self._attempt_s())
         # Empty replies are not billed, so they are not stored.
@@ -306,7 +307,7 @@ class CallInFlight:
             self.kept = True
 
     def end(self, error: BaseException | None = None) -> None:
-        """Record the call's outcome and compute its cost; OSError if it cannot be written."""
+        """Record the call's outcome and compute its cost; OSError if it cannot be recorded."""
         event = last_event(self.span)
         if error is not None and not event and not self.call:
             return
@@ -325,7 +326,7 @@ class CallInFlight:
                 raise
 
     def _outcome(self, event: ModelEvent | None, error: BaseException | None) -> CallOutcome:
-        """Return the call's outcome; never fails because of a provider's content."""
+        """Return the call's outcome; never fails because of content that a provider sent."""
         took = self.took_s
         try:
             made_readable(self.output, event)
@@ -341,7 +342,7 @@ class CallInFlight:
             return CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
 
     def set_price(self, outcome: CallOutcome) -> None:
-        """Add the cost to the outcome, so that an audit detects later changes of the price book."""
+        """Add the cost to the outcome, so that an audit detects changes of the price book."""
         if self.spend is None:
             return
         self.price = self._price(self.spend, outcome.usage)
@@ -358,7 +359,7 @@ class CallInFlight:
         return self._priced[1]
 
     def settle(self) -> None:
-        """Count the call's cost after any outcome or error, and release what was reserved."""
+        """Count the call's cost after any outcome or error, and release the reserved amount."""
         if self.allowance is None:
             return
         if outcome := self.ended:
@@ -375,20 +376,20 @@ class CallInFlight:
         self.allowance.release()
 
     def _lost(self, allowance: Allowance, final: int) -> None:
-        """Count the attempt's HTTP requests without an answer, its client's retries included."""
+        """Count the attempt's HTTP requests without an answer, retries by its client included."""
         if allowance.in_flight:
             within = _unanswered(last_event(self.span)) if allowance.requests > 1 else 0
             allowance.lost(within + final)
 
 
 INTENT = ("role", "step", "price_ref", "service", "prompt_bytes", "max_tokens")
-"""Fields of a request that are copied to an intent line."""
+"""Fields of a request that are copied to the journal's `intent` line."""
 
 
 TRACED = ("AsyncHTTPTransport", "LoopScopedTransport")
 """Transports of httpx, httpx2 and Inspect, which report each step of sending a request."""
 SENDS = ".send_request_headers.started"
-"""Suffix of the step after connecting, before anything is written to the connection."""
+"""Suffix of the transport's event after connecting, before anything is sent over the connection."""
 
 
 async def _trace_request(request: Any) -> None:
@@ -402,29 +403,29 @@ async def _trace_request(request: Any) -> None:
 
 
 def call_in_flight() -> CallInFlight | None:
-    """Return the call in flight in this context, or None."""
+    """Return the call in flight in this context; None if there is none."""
     call = current().in_flight
     return call if isinstance(call, CallInFlight) else None
 
 
 def current_recorder() -> Recorder | None:
-    """Return the recorder of calls in this context, or None."""
+    """Return the recorder of calls in this context; None if calls are not recorded."""
     recorder = current().recorder
     return recorder if isinstance(recorder, Recorder) else None
 
 
 def current_journal() -> TaskJournal | None:
-    """Return the journal of the current task, or None."""
+    """Return the journal of the current task; None outside a task that has one."""
     journal = current().journal
     return journal if isinstance(journal, TaskJournal) else None
 
 
 @asynccontextmanager
 async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[CallInFlight]:
-    """Record one call, which has its own span, before and after, and count its cost.
+    """Record one call before and after it, and count its cost; the call has its own span.
 
-    Raises `SpendLimit` before a call that exceeds the limit, and OSError before one that cannot be
-    recorded.
+    Raises `SpendLimit` before a call that exceeds the limit, and OSError before a call that cannot
+    be recorded.
     """
     listen()
     allowance = _allowance(request, spend) if spend else None
@@ -461,7 +462,7 @@ def _allowance(request: Request, spend: Spend) -> Allowance:
 
 @asynccontextmanager
 async def as_if_bought(request: Request, spend: Spend | None) -> AsyncGenerator[None]:
-    """Reserve the maximum cost of a call with a stored reply; raises the errors of `record_call`.
+    """Reserve the maximum cost of a call with a stored reply; raises `SpendLimit` like a real call.
 
     Whether a question has reached its limit must not depend on which system paid for the reply.
     """
@@ -512,7 +513,7 @@ def read_back(request: Request, bought: BoughtReply, spend: Spend | None) -> Cal
 def recording(
     journal: TaskJournal | None, scope: Scope, sample: SampleRef | None = None
 ) -> Generator[Recorder | None]:
-    """Record the calls made inside this context in `journal`; if it is None, change nothing."""
+    """Record the calls made in this context in `journal`; if that is None, change nothing."""
     if journal is None:
         yield None
         return
@@ -523,7 +524,7 @@ def recording(
 
 @contextmanager
 def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJournal]:
-    """Record the calls made inside this context in a new journal: for training and serving."""
+    """Record the calls made in this context in a new journal: for training and serving."""
     journal = TaskJournal(log_dir, head)
     try:
         with recording(journal, scope):
@@ -533,7 +534,7 @@ def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJo
 
 
 def next_draw(request: Request) -> ReplyDraw | None:
-    """Return the storage of the request's next reply; None if replies are not stored."""
+    """Return the storage (draw) of the request's next reply; None if replies are not stored."""
     recorder = current_recorder()
     if recorder is None or recorder.sample is None:
         return None

@@ -68,16 +68,16 @@ class WorkerFacts(BaseModel):
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Provider arguments, e.g. `reasoning_enabled`; with other arguments it is another worker."""
     not_auditable: str = ""
-    """Reason why the cost of its calls is unknown; empty if tokens and a price give it."""
+    """Why the cost of the worker's calls is unknown; empty if tokens and a price give the cost."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Config and provider arguments: they distinguish workers with the same model."""
+        """Config and provider arguments: they distinguish the workers that have the same model."""
         return {**self.config, **self.args}
 
     @cached_property
     def service(self) -> Service:
-        """The service tier requested from its provider."""
+        """The service tier, e.g. `batch`, that the worker requests from its provider."""
         return service_tier(GenerateConfig.model_validate(self.config), self.args)
 
 
@@ -119,8 +119,8 @@ class RunFacts(BaseModel):
     journal: int | None = None
     """Set if every call of the log is in a journal too; None in logs older than journals."""
     source: str = ""
-    """The source that the system's manifest states. This and the next three fields are empty in
-    older logs, which have the deviations in `notes`."""
+    """Origin of the system as its manifest states: paper, repository or `podium`. This and the next
+    three fields are empty in older logs, which have the deviations in `notes`."""
     deviations: tuple[str, ...] = ()
     calls_expected: tuple[int, int] | None = None
     """Minimum and maximum worker calls per question; None if the system declares none."""
@@ -146,12 +146,12 @@ class RunFacts(BaseModel):
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:
-    """Return a log's facts about its run; None if not podium's, UserError if another version's."""
+    """Return the run facts in a log; None if it is not podium's, UserError if another version's."""
     return facts_in(log.eval.metadata, path)
 
 
 def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
-    """Return the run facts in a log header's metadata; None and UserError as for `run_facts`."""
+    """Return the run facts in a log header's metadata; None without any, UserError if invalid."""
     stored: object = (metadata or {}).get(PODIUM)
     if not isinstance(stored, Mapping) or "system" not in stored:
         return None
@@ -173,18 +173,18 @@ JOURNALS = f"**/{FOLDER}/*/*.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """The files of one system run."""
+    """The logs and journals of one system run (one system on one suite)."""
 
     folder: str
-    """The folder of its logs, below the given directory; empty for that directory."""
+    """Folder of the run's logs, relative to the searched directory; empty if they are equal."""
     task: str
     logs: tuple[Path, ...]
-    """Newest first."""
+    """Paths of the run's logs, newest first."""
     journals: tuple[Path, ...]
 
     @property
     def size(self) -> int:
-        """Total size of the files, in bytes."""
+        """Total size of the logs and journals, in bytes."""
         return sum(path.stat().st_size for path in (*self.logs, *self.journals))
 
 
@@ -221,7 +221,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
 
 
 def below(parent: Path, folder: Path) -> str:
-    """Return the folder of a system run's files, below the given directory."""
+    """Return `parent` as a path relative to `folder`; empty if equal, or if `folder` is a file."""
     try:
         return parent.relative_to(folder).as_posix().removeprefix(".")
     except ValueError:  # one file was given, not a directory
@@ -240,7 +240,7 @@ def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
 
 @dataclass(slots=True)
 class SampleRecord:
-    """One sample of one log."""
+    """One sample (a question in one epoch) of a log: its score, usage, plan and calls."""
 
     question: str
     epoch: int
@@ -249,7 +249,7 @@ class SampleRecord:
     graded: bool
     failed: bool
     newest: bool
-    """True in the newest log that has this (question, epoch) pair."""
+    """True if no newer log has this (question, epoch) pair."""
     model_usage: Mapping[str, Json]
     role_usage: Mapping[str, Json]
     plan: Mapping[str, Any]
@@ -278,7 +278,7 @@ class LogRecord:
     answers: list[AnswerRecord] = field(default_factory=list[AnswerRecord])
     oddities: tuple[Oddity, ...] = ()
     superseded: tuple[SampleRecord, ...] = ()
-    """Copies of samples that readers ignore, because a later member has their name."""
+    """Copies of samples that readers ignore: a later member of the zip has the same name."""
 
 
 def header_record(log: RawLog) -> LogRecord:
@@ -302,7 +302,7 @@ class LogReading:
     def __init__(
         self, log: RawLog, pairs: set[tuple[str, int]], *, answers: bool = False, digests: bool
     ) -> None:
-        """Read the header; `pairs`: (question, epoch) pairs of newer logs, extended by `end`."""
+        """Read a log's header; `pairs`: (question, epoch) pairs of newer logs, updated by `end`."""
         self.record = header_record(log)
         self._log, self._seen, self._digests = log, pairs, digests
         self._whose = log_header(log.header) if answers else None
@@ -313,14 +313,14 @@ class LogReading:
         events: Sequence[CallEvent] | None = None,
         lost: Sequence[CallEvent] | None = None,
     ) -> None:
-        """Add a sample; `events` and `lost`: its calls, if the caller has already read them."""
+        """Add a sample of the log; `events` and `lost`: its calls, if the caller has read them."""
         sample_record = _sample(sample, self._seen, events, lost, digests=self._digests)
         self.record.samples.append(sample_record)
         if self._whose:
             self.record.answers.append(answered(sample, self._whose, sample_record.events))
 
     def end(self) -> LogRecord:
-        """Return the log's complete record."""
+        """Return the log's complete record, after all samples were added."""
         record, log = self.record, self._log
         if self._digests:
             scores = [SampleScore(row.question, row.epoch, row.score) for row in record.samples]
@@ -374,18 +374,19 @@ class JournalRecord:
     path: Path
     head: Json
     book: Json | None = None
-    """The prices, if the journal embeds them."""
+    """The price book as JSON; None if the journal does not embed it."""
     requests: dict[str, Json] = field(default_factory=dict[str, Json])
-    """Requests to a server, by the sample's uuid."""
+    """The lines of requests to `podium serve`, by the sample's uuid."""
     totals: list[Json] = field(default_factory=list[Json])
     torn: int = 0
     calls: int = 0
     closed: bool = False
-    """Whether its process ended normally: it has a `closed` line, in older journals `totals`."""
+    """Whether the writing process ended normally: the journal has a `closed` line (in older
+    journals, a `totals` line)."""
 
     @property
     def name(self) -> str:
-        """File name."""
+        """The journal's file name."""
         return self.path.name
 
     @property
@@ -396,19 +397,19 @@ class JournalRecord:
 
 @dataclass(slots=True)
 class CallRecord:
-    """One call of a journal: its intent, its failed HTTP attempts and how it ended."""
+    """The journal's lines on one call: its intent (written first), failed attempts and outcome."""
 
     journal: JournalRecord
     intent: Json
     retries: list[Json] = field(default_factory=list[Json])
-    """The lines of its failed HTTP attempts after which another one was planned."""
+    """The `retry` lines: HTTP attempts that failed, after which another one was planned."""
     followed: int = 0
     last: Json = field(default_factory=dict[str, Any])
-    """The last `again` line."""
+    """The last `again` line (another attempt is about to be sent); empty if there is none."""
     outcome: Json | None = None
 
     def tried(self, line: Json) -> None:
-        """Add a `retry` or an `again` line."""
+        """Add a line on a failed attempt (`retry`) or on the next attempt to be sent (`again`)."""
         if line.get("kind") == "retry":
             self.retries.append(line)
         else:
@@ -424,22 +425,22 @@ class CallRecord:
 
 @dataclass
 class Gathered:
-    """The content of all files of a system run."""
+    """The content of all logs and journals of a system run."""
 
     files: RunFiles
     logs: list[LogRecord] = field(default_factory=list[LogRecord])
-    """Newest first."""
+    """Records of the run's logs, newest first."""
     journals: list[JournalRecord] = field(default_factory=list[JournalRecord])
     calls: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
     answer_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     """The journals' `answer` lines, by the sample's uuid."""
     grade_lines: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     twice: list[str] = field(default_factory=list[str])
-    """Sentences about calls with two intents, two outcomes or no intent."""
+    """Sentences about calls with two intents or outcomes, or without an intent, in the journals."""
 
 
 def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> Gathered:
-    """Read a system run's files, optionally answers and digests; UserError if one is damaged."""
+    """Read a system run's files, on request with answers and digests; UserError if damaged."""
     ledger = read_journals(files)
     pairs: set[tuple[str, int]] = set()
     for path in files.logs:
@@ -477,7 +478,7 @@ def naming_system_run(files: RunFiles) -> Generator[None]:
 
 
 def keep_line(journal: JournalRecord, entry: Json, ledger: Gathered) -> None:
-    """Add one line of a journal to its record and to the ledger."""
+    """Add one journal line to the journal's record and to the gathered content (`ledger`)."""
     kind = entry.get("kind")
     journal.closed |= kind in ("totals", "closed")
     journal.torn += kind == "torn"
@@ -516,7 +517,7 @@ def _keep_call(journal: JournalRecord, entry: Json, ledger: Gathered) -> None:
 
 
 def calls_of(path: Path) -> Collection[CallRecord]:
-    """Return the calls of one journal, in the order of their intents."""
+    """Return the calls of one journal, in the order in which they began."""
     return gather(RunFiles("", "", (), (path,))).calls.values()
 
 
@@ -526,7 +527,7 @@ OURS = ("ask_differently", "offer_public_tests")
 
 
 def plain_facts(header: Json) -> RunFacts | None:
-    """Return the run facts of a log that plain `inspect eval` wrote on podium's suite, or None."""
+    """Return run facts for a log that plain `inspect eval` wrote on podium's suite, else None."""
     about: Json = header["eval"]
     stored: object = (about.get("metadata") or NOTHING).get(PODIUM)
     if not isinstance(stored, Mapping) or "suite" not in stored or "system" in stored:
@@ -551,7 +552,7 @@ def plain_facts(header: Json) -> RunFacts | None:
 
 
 def _system(header: Json) -> str:
-    """Return the system's name: the model, or its solvers if these do more than call it."""
+    """Return a plain log's system name: the model, or its solvers if these do more than call it."""
     steps = cast(list[Json], (header.get("plan") or NOTHING).get("steps") or [])
     names = [str(step.get("solver")).rpartition("/")[2] for step in steps]
     solvers = " + ".join(name for name in names if name not in OURS)
@@ -562,7 +563,7 @@ def _system(header: Json) -> str:
 
 
 def _models(about: Json) -> Iterator[tuple[str, str]]:
-    """Yield pairs of a role, or a model's name if it has no role, and the model's name."""
+    """Yield (role, model) for each model in a log; a model without a role has its name as role."""
     model, roles = str(about.get("model", "")), cast(Json, about.get("model_roles") or NOTHING)
     if model != NO_MODEL:
         yield model, model

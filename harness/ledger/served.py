@@ -24,9 +24,9 @@ from podium.harness.ledger.runs import (
 from podium.harness.prices import Book
 
 SUITE, PURPOSE = "served", "serving"
-"""Placeholders for the suite and the purpose of served requests."""
+"""Placeholders: the suite and purpose of served requests, which belong to no suite."""
 TRACE = re.compile(r"req-(\d{8})-[0-9a-f]{16}")
-"""The id of a request: the UTC date of its beginning, and a random part."""
+"""Pattern of a request's id: the UTC date on which the request began, and a random part."""
 ANSWERED, GONE = 200, 499
 """HTTP statuses of a request that got its answer, and of one whose client disconnected."""
 Ending = Literal["answered", "refused", "cut off", "in flight"]
@@ -34,7 +34,7 @@ Ending = Literal["answered", "refused", "cut off", "in flight"]
 
 @dataclass(frozen=True, kw_only=True)
 class ServedQuery:
-    """One request to a server; a field is None if the journal does not have it."""
+    """One request to `podium serve`; a field is None if the journal does not have it."""
 
     journal: JournalRecord
     trace: str
@@ -44,10 +44,10 @@ class ServedQuery:
     resolved: str | None
     dialect: str
     key: str | None
-    """The name of the API key whose budget paid."""
+    """The name of the API key whose budget paid for the request."""
     at: str
     status: int | None
-    """HTTP status; None if it is in flight, or was when its process died."""
+    """HTTP status; None if the request is in flight, or was when its process died."""
     error: str | None
     """The kind of error if the request was refused."""
     depth: int | None
@@ -61,7 +61,7 @@ class ServedQuery:
     shape_sha256: str | None
     rows: Sequence[Call]
     sent: Mapping[str, str | None]
-    """Call id -> digest of the request as it was sent, after changes by Inspect's adapter."""
+    """Call id -> digest of the request as it was sent (Inspect's adapter may have changed it)."""
 
     @property
     def day(self) -> date:
@@ -79,7 +79,7 @@ class ServedQuery:
 
     @property
     def facts(self) -> Json:
-        """The fields of the request and its ending, as plain values."""
+        """What the client requested and how the request ended, as plain values."""
         fields = {name: getattr(self, name) for name in ("ending", *ASKED, "status", "error")}
         return {**fields, "day": str(self.day)}
 
@@ -115,7 +115,7 @@ ENDED = ("status", "error", *SHAPE, "latency_s", "answer_sha256", "shape_sha256"
 
 
 def queries_of(ledger: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
-    """Yield the requests to a served system, with the rows of their calls, in order of start."""
+    """Yield the requests to a served system, journal by journal, with the rows of their calls."""
     rows_by_sample: dict[str, list[Call]] = {}
     for row in rows:
         rows_by_sample.setdefault(row.sample, []).append(row)
@@ -140,7 +140,7 @@ def queries_of(ledger: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
 
 
 def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> list[Call]:
-    """Return a request's rows from journal lines in memory; equal to the rows from files."""
+    """Return the call rows of a request from journal lines in memory; equal to those from files."""
     journal = JournalRecord(Path(), head)
     ledger = Gathered(RunFiles("", str(head.get("task", "")), (), ()), journals=[journal])
     for line in lines:
@@ -173,7 +173,7 @@ def served_requests(log_dir: Path) -> Iterator[ServedQuery]:
 
 
 def read_trace(log_dir: Path, trace: str) -> ServedQuery | None:
-    """Return one request; None if no journal has it. Parses only the lines of this request."""
+    """Return the request with this id, from its lines alone; None if no journal has any."""
     for files in served_below(log_dir):
         if ledger := gather_trace(files, trace):
             return next(queries_of(ledger, merged(ledger).rows))
@@ -181,7 +181,7 @@ def read_trace(log_dir: Path, trace: str) -> ServedQuery | None:
 
 
 def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
-    """Return the content of a served system's journals about one request; None if there is none."""
+    """Return what a served system's journals have about one request; None if they have nothing."""
     for path in _of_its_day(files.journals, trace):
         journal = JournalRecord(path, {})
         ledger = Gathered(files, journals=[journal])
@@ -194,7 +194,7 @@ def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
 
 
 def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
-    """Yield the journals that can contain a request: created on its date or an adjacent one."""
+    """Yield the journals that may contain a request: created within a day of the request's date."""
     if not (match := TRACE.fullmatch(trace)):
         return
     try:
@@ -206,13 +206,13 @@ def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
 
 
 def traces_below(log_dir: Path) -> Iterator[tuple[str, str]]:
-    """Yield the id of every request below a directory, and its system."""
+    """Yield the id and the system of every served request below a directory."""
     for query in served_requests(log_dir):
         yield query.trace, query.system
 
 
 def as_it_was_asked(query: ServedQuery) -> str:
-    """Return a line with the requested model, the API key's name and the ending."""
+    """Return a line on a request: the requested model, the API key's name, and how it ended."""
     key = f", key {query.key}" if query.key else ""
     status = "" if query.status is None else f" with status {query.status}"
     error = f": {query.error}" if query.error else ""

@@ -12,16 +12,16 @@ from podium.harness.text import escape_controls, pluralise
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
 UNKNOWN = "unknown"
 PAID = {"live": "", "": " (podium did not run it, so whether it was paid is unknown)"}
-"""Note on the billed dollars, by label; runs with other labels paid nothing."""
+"""Label -> note on the billed dollars; runs with other labels (e.g. rehearsal) paid nothing."""
 FIRST = 100
 """Number of characters of a reply that `brief_text` shows."""
 Lines = Iterator[str]
 Said = Callable[[Call], Lines]
-"""A function that yields the output lines with the texts of a call."""
+"""A function that yields the output lines with the texts (prompt, reply) of a call."""
 
 
 def query_text(details: Iterable[QueryDetail]) -> str:
-    """Return queries with every text in full, one block per query."""
+    """Return queries as text for a terminal, with every prompt and reply in full."""
     return "\n\n".join(
         "\n".join(_lines(detail, _asked(detail), lambda row, detail=detail: _whole(row, detail)))
         for detail in details
@@ -29,7 +29,7 @@ def query_text(details: Iterable[QueryDetail]) -> str:
 
 
 def brief_text(details: Iterable[QueryDetail]) -> str:
-    """Return queries with only the first `FIRST` characters of each reply."""
+    """Return queries as text for a terminal, with the first `FIRST` characters of each reply."""
     return "\n\n".join(
         "\n".join(_lines(detail, (), lambda row, detail=detail: _first_words(row, detail)))
         for detail in details

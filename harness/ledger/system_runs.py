@@ -1,8 +1,8 @@
 """Runs of systems, read from logs: the result of each question, and the sums of all calls.
 
 A resumed or enlarged run leaves several logs. Each (question, epoch) pair is taken from the newest
-log that has it, and a call that is in several logs (with the same uuid) counts once. Logs are
-read raw, newest first, one sample at a time; several processes read large sets of logs.
+log that has it, and a call that is in several logs (with the same uuid) counts once. Logs are read
+raw, newest first, one sample at a time; several processes read large sets of logs.
 """
 
 import hashlib
@@ -111,14 +111,14 @@ Stamp = tuple[tuple[Path, int, int], ...]
 
 @dataclass(frozen=True)
 class Beside(Generic[Made]):
-    """Values that `make` computes while a table reads the logs, so that each log is read once."""
+    """Values that `make` computes from system runs while `load_runs` reads their logs, once."""
 
     make: Callable[[Gathered], Made]
     system_runs: Sequence[RunFiles]
     _made: dict[RunFiles, tuple[Stamp, Made]] = field(default_factory=dict[RunFiles, Any])
 
     def of_logs(self, paths: Sequence[Path]) -> RunFiles | None:
-        """Return the system run that has exactly these logs, given newest first; None if none."""
+        """Return the system run with exactly these logs, given newest first; None if no run has."""
         return self._by_logs.get(tuple(paths))
 
     @cached_property
@@ -147,7 +147,7 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below `dirs`, and logs not by podium; UserError if no run exists."""
+    """Return the system runs below directories, and logs not by podium; UserError without a run."""
     places = dirs if recursive else [path for top in dirs for path in (top, *shard_dirs(top))]
     groups: dict[object, list[SystemRun]] = {}
     remaining, foreign = list[Path](), list[Path]()
@@ -183,7 +183,7 @@ def _whole(runs: Sequence[SystemRun], dirs: Sequence[Path]) -> SystemRun:
 def _read_runs(
     paths: Iterable[Path], foreign: list[Path], beside: Beside[Any] | None
 ) -> Iterator[tuple[tuple[object, ...], SystemRun]]:
-    """Yield the system runs of logs, each with a key: the same for all shards of one run."""
+    """Yield the system run of each group of logs, after a key that all shards of a run share."""
     groups: dict[object, list[_Head]] = {}
     for path in paths:
         head = _read_head(path)
@@ -233,7 +233,7 @@ def _sums(
 
 
 def _paid(group: Sequence["_Head"]) -> ByScope | None:
-    """Return a run's paid dollars by scope, from its task's journals: only they have every call.
+    """Return a run's paid dollars by scope, from its journals: only journals have every call.
 
     None for a run without live workers, which cost nothing, and for logs older than journals.
     """
@@ -262,7 +262,7 @@ class _Head:
     name: str
     task: str
     identity: tuple[str, ...]
-    """Stays the same if a run is enlarged (a larger limit), though its task id may change."""
+    """Key of the log's run: stays equal if the run is enlarged, though its task id may change."""
     run: SystemRun
     """The run as far as the log's header describes it."""
 
@@ -296,7 +296,7 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
 def read_figures(
     paths: Sequence[Path], gathered: Gathered | None = None
 ) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Return a result per (question, epoch), and sums of calls by kind; `paths`: newest first."""
+    """Return a result per (question, epoch), and sums of calls by kind, from logs, newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     event_ids: set[str] = set()
@@ -320,7 +320,7 @@ def read_figures(
 
 @dataclass(frozen=True, slots=True)
 class SampleCalls:
-    """The calls of one attempt at a sample."""
+    """The calls of one attempt at a sample, and the log that has them."""
 
     log: LogRecord
     facts: RunFacts
@@ -448,7 +448,7 @@ def _plan_shape(shape: Json) -> str | None:
 
 
 def _plan_fault(shape: Json) -> str | None:
-    """Return the class of fault of a sample's plan; `SECRET` if an older redacted copy lacks it."""
+    """Return the class of fault of a sample's plan; `withheld` if an old redacted log hides it."""
     plan = shape.get("plan")
     hidden = str(plan).startswith("sha256:") and not shape.get("steps") and not shape.get("stopped")
     return SECRET if hidden else fault_of(plan)
@@ -499,12 +499,12 @@ def _groups(metadata: Json, grading: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def spent(log_dir: Path, book: Book) -> Decimal:
-    """Return the dollars of `spent_so_far`; 0 before the first call."""
+    """Return the dollars spent so far in a run's directory, at a price book; 0 before any call."""
     return spent_so_far(log_dir, book).usd
 
 
 def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
-    """Return the dollars of all attempts below a run's directory, at the run's price book."""
+    """Return the spend of all attempts below a run's directory, at the run's price book."""
     # Journals have every call, also those that no log kept. Calls that only a log has (it is older,
     # or its journal is gone) count as well, at the log's price book.
     journal_ids: set[str] = set()
@@ -515,7 +515,7 @@ def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
 
 
 def _journalled(paths: Iterable[Path], book: Book, journal_ids: set[str]) -> Iterator[Call]:
-    """Yield the call attempts in journals; add their spans and event uuids to `journal_ids`."""
+    """Yield the call attempts in journals; add span ids and event uuids to `journal_ids`."""
     for path in paths:
         for record, calls in journal_calls(path, book):
             names = record.intent.get("span"), (record.outcome or {}).get("event")

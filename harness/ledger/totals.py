@@ -2,8 +2,8 @@
 
 Two kinds of dollars are never mixed, and neither includes calls that grade. *Would-be* dollars
 compare systems: the graded attempts at the list price in the log's price book, as if nothing had
-been cached. *Paid* dollars: the provider's bill for all attempts, from journals if there are any;
-0 for recorded and rehearsal workers.
+been cached. *Paid* dollars are what providers bill for all attempts, from journals if there are
+any; they are 0 for recorded and rehearsal workers.
 """
 
 from collections import Counter, defaultdict
@@ -37,7 +37,7 @@ class CallSum:
     calls: int = 0
     failed: int = 0
     untold: int = 0
-    """Number of calls without reported usage; refused calls used none and do not count."""
+    """Number of calls whose tokens are unknown; refused calls used no tokens and do not count."""
     unthought: int = 0
     """Number of calls that do not report their reasoning tokens."""
     input: int = 0
@@ -52,9 +52,9 @@ class CallSum:
     unlisted: int = 0
     high: Decimal = ZERO
     unbounded: int = 0
-    """Number of calls without an upper bound of their cost, or with an unknown price."""
+    """Number of calls whose cost has no known maximum."""
     unpriced: int = 0
-    """Number of answered calls without a price: with any, there is no dollar figure."""
+    """Number of answered calls without a price: if there is one, a sum of dollars is unknown."""
     unknown: int = 0
     on_gpu: int = 0
     gpu_s: Decimal = ZERO
@@ -63,7 +63,7 @@ class CallSum:
     """Number of calls whose token counts contradict each other."""
 
     def add(self, call: Call) -> None:
-        """Add one call, or one HTTP attempt of a call."""
+        """Add one `Call` row; each row counts as a call, even if it is a repeated HTTP attempt."""
         self.calls += 1
         self.failed += call.error is not None
         self._tokens(call)
@@ -105,18 +105,18 @@ class CallSum:
             self.reasoning += call.reasoning
 
     def plus(self, summand: "CallSum") -> "CallSum":
-        """Return the sum of this and `summand`."""
+        """Return the sum of this `CallSum` and another one, `summand`."""
         pairs = ((getattr(self, name), getattr(summand, name)) for name in SUMMED)
         return CallSum(*(value + addend for value, addend in pairs))
 
     @property
     def tokens_in(self) -> int | None:
-        """Input tokens, cached ones included; None if a call reported no usage."""
+        """Input tokens of the calls, cached ones included; None if a call's tokens are unknown."""
         return None if self.untold else self.input + self.cache_read + self.cache_write
 
     @property
     def tokens_out(self) -> int | None:
-        """Output tokens, reasoning included; None if a call reported no usage."""
+        """Output tokens of the calls, reasoning included; None if a call's tokens are unknown."""
         return None if self.untold else self.output
 
     @property
@@ -126,17 +126,17 @@ class CallSum:
 
     @property
     def billed(self) -> Decimal | None:
-        """Billed dollars; None if the price of a call is unknown."""
+        """Billed dollars of the calls; None if the billed amount of one is unknown."""
         return None if self.unbilled else self.usd
 
     @property
     def listed(self) -> Decimal | None:
-        """Dollars at list price, as if nothing were cached; None if a call has no price."""
+        """Dollars at list price, as if nothing were cached; None if a list price is unknown."""
         return None if self.unlisted else self.usd_list
 
     @property
     def paid(self) -> "Paid":
-        """The billed dollars, as a range."""
+        """The billed dollars, as a range if the cost of a call is unknown."""
         high = None if self.unbounded else self.high
         return Paid(self.usd, high, self.unknown, self.unbilled - self.unknown)
 
@@ -145,7 +145,7 @@ SUMMED = tuple(CallSum.__dataclass_fields__)
 
 
 def add_up(calls: Iterable[Call]) -> CallSum:
-    """Return the sum of some calls."""
+    """Return the sums (counts, tokens, dollars) of some `Call` rows."""
     sums = CallSum()
     for call in calls:
         sums.add(call)
@@ -176,21 +176,21 @@ def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, Call
 
 
 def total(sums: Iterable[CallSum]) -> CallSum:
-    """Return the sum of several `CallSum`s."""
+    """Return the sum of several `CallSum`s, e.g. of all groups of a run's calls."""
     return reduce(CallSum.plus, sums, CallSum())
 
 
 class CallKind(NamedTuple):
-    """The properties by which a run's calls are grouped before they are added up."""
+    """The properties of a call by which a run's calls are grouped before they are added up."""
 
     newest: bool
     role: str
     model: str
     phase: Phase
     counted: bool
-    """False for the spend of an attempt that failed and was not graded."""
+    """True if the call belongs to the newest, graded attempt at its question."""
     billable: bool
-    """False for replies from a local cache: they have a list price, but nothing was paid."""
+    """False for replies from a local cache, which have a list price although nothing was paid."""
 
 
 CallSums = Mapping[CallKind, CallSum]
@@ -198,23 +198,23 @@ CallSums = Mapping[CallKind, CallSum]
 
 
 def in_table(kind: CallKind) -> bool:
-    """Return whether calls of this kind count in a table's figures per query."""
+    """Return whether calls of this kind count in a report's figures per query."""
     return kind.phase == "solve" and kind.counted
 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """US dollars that were billed, as far as known."""
+    """US dollars that providers billed for some calls: a range, if an amount is unknown."""
 
     low: Decimal = ZERO
     high: Decimal | None = ZERO
-    """None if a call with an unknown end has no upper bound, or a billed call has no price."""
+    """None if the maximum cost of a call, or the price of a billed call, is unknown."""
     unknown: int = 0
     unpriced: int = 0
 
     @property
     def exact(self) -> Decimal | None:
-        """The exact amount; None for a range."""
+        """The billed dollars if they are known exactly; None if they are only known as a range."""
         return self.low if self.low == self.high else None
 
 
@@ -234,7 +234,7 @@ def last_attempts(calls: Iterable[Call]) -> list[Call]:
 
 @dataclass(frozen=True, slots=True)
 class QueryTotals:
-    """Sums of the calls that answered one (question, epoch) pair; None if a part is unknown."""
+    """Sums of the calls that answered one (question, epoch) pair; None for unknown sums."""
 
     calls: int
     tokens_in: int | None
@@ -245,17 +245,17 @@ class QueryTotals:
     conductor_tokens: int | None
     usd: Decimal | None
     worker_calls: int
-    """Number of worker calls with a reply; a system's manifest declares it beforehand."""
+    """Number of worker calls with a reply; a system's manifest states the expected number."""
     conductor_s: float | None
-    """Planning seconds of a conductor embedded in this process; None if absent or unknown."""
+    """Planning seconds of a conductor that runs in podium's process; None if none or unknown."""
 
 
 BESIDE: Collection[Scope] = ("scoring", "environment")
-"""Scopes of a question's calls that are not its system's work."""
+"""Scopes (purposes) of calls that belong to a question but are not its system's work."""
 
 
 def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
-    """Add up the last attempts of calls that answered one question, without `BESIDE` scopes."""
+    """Add up one question's calls (last attempts), except grading and the task's own (`BESIDE`)."""
     sums = sums_by(
         (call for call in calls if call.scope not in BESIDE), lambda call: call.role == CONDUCTOR
     )
@@ -277,16 +277,16 @@ def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> Que
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """The result of one (question, epoch) pair in its newest log: verdict, workflow, tokens."""
+    """The result of one (question, epoch) pair in its newest log: grade, workflow, call totals."""
 
     question: str
     epoch: int
     sample: str
     value: float | None
-    """None if unscored: an error occurred, or the run has not reached the question yet."""
+    """The grade; None if an error occurred or the run has not reached the question yet."""
     reason: str
     parsed: bool
-    """False if it was graded wrong because no answer could be found in the reply."""
+    """False if the question was graded wrong because the reply has no readable answer."""
     kind: str
     topic: str
     steps: int | None
@@ -296,57 +296,57 @@ class QuestionResult:
     """Seconds of the longest chain of calls (see critical_path.py); None for stored replies."""
     totals: QueryTotals
     official: float | None = None
-    """The published evaluator's verdict, if the suite gives one in addition to its own."""
+    """The verdict of the published evaluator, if the suite gives one beside its own verdict."""
     fragile: bool = False
-    """True if a little more or less time might have changed the verdict."""
+    """True if a test of the answer's program ended near the time limit: the verdict is unsure."""
     erratum: bool = False
     turns: int | None = None
-    """Number of turns of a task with several turns; None for other tasks, like `tool_calls`."""
+    """Number of turns (answers with their tool calls); None for a task of single questions."""
     tool_calls: int | None = None
     unused: float | None = None
     """Unused part of an equal budget, in the budget's unit; None without such a budget."""
     limit: str | None = None
     """The task's own limit that ended the sample: `message`, `token`, `time`."""
     vote: str | None = None
-    """Digest of the extracted answer, independent of the options' order; it reveals no text."""
+    """Digest of the answer in the reply, equal for any order of the options, without its text."""
     fallback: str = ""
-    """Podium's sentence on the fallback that the system used; empty if it used none."""
+    """Podium's sentence on how the system answered if its method failed; empty if it did not."""
     planned: bool = False
     plan_shape: str | None = None
     """The plan's workers and the steps that each step reads; None if no plan was executed."""
     plan_fault: str | None = None
-    """The class of fault of a plan that could not be executed; None if it was executed."""
+    """The class of fault of a plan that could not be executed; None if there is no such plan."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     overhead_s: float | None = None
     """Seconds beyond `critical_path_s`: waiting for connections, failed attempts, local work."""
     overstated: bool = False
     """Whether Inspect's token total of the sample exceeds the sum of its calls."""
     too_long: bool = False
-    """True if it was graded wrong because its last request was refused for its length."""
+    """True if the question was graded wrong because its last request was refused as too long."""
 
     @property
     def graded(self) -> bool:
-        """Whether there is a verdict."""
+        """Whether the question has a grade in this epoch."""
         return self.value is not None
 
 
 @dataclass(frozen=True, slots=True)
 class SystemRun:
-    """One system's run of one suite: its newest attempts, and the sums of all its calls."""
+    """One system's run of one suite: the newest result of each query, and sums of all its calls."""
 
     facts: RunFacts
     paths: tuple[Path, ...]
     asked: int
-    """Number of (question, epoch) pairs that the run was to ask."""
+    """Number of (question, epoch) pairs that the run was planned to ask."""
     epochs: int
     attempts: tuple[QuestionResult, ...]
     spend: CallSums
     paid: ByScope | None = None
-    """Paid dollars by scope, from the journals; None if nothing was paid, or without journals."""
+    """Paid dollars by purpose of calls, from journals; None without journals or paid calls."""
 
     @property
     def logs(self) -> tuple[str, ...]:
-        """Names of the log files, newest first."""
+        """Names of the run's log files, newest first."""
         return tuple(path.name for path in self.paths)
 
 
@@ -360,7 +360,7 @@ class SystemTotals:
     """Queries graded wrong because their reply has no readable answer. Excludes queries without a
     reply: the plan failed, or the last request was longer than its worker's context."""
     n_too_long: int
-    """Queries graded wrong because the last request was refused for its length."""
+    """Queries graded wrong because the last request was refused as too long."""
     calls: float | None
     tokens_in: float | None
     tokens_out: float | None
@@ -370,7 +370,7 @@ class SystemTotals:
     usd: Decimal | None
     paid: Paid
     usd_paid: Decimal | None
-    """Paid dollars per begun query (in total: `usd_spent`); both None if `paid` is a range."""
+    """Paid dollars per begun query (`usd_spent`: in total); both are None if `paid` is a range."""
     usd_spent: Decimal | None
     usd_grading: Decimal | None
     steps: float | None
@@ -378,22 +378,22 @@ class SystemTotals:
     critical_path_s: float | None
     overhead_s: float | None
     n_unpriced: int
-    """Number of calls with a reply but no price: with any, there is no dollar figure."""
+    """Number of calls with a reply but no price: if there is one, dollars are unknown."""
     n_planned: int
     """Number of graded queries for which a model was asked for a plan."""
     plan_faults: Mapping[str, int]
     """Class of fault -> number of graded queries whose plan could not be executed."""
     conductor_s: float | None
-    """Planning seconds of a conductor embedded in this process; None if absent or unknown."""
+    """Planning seconds of a conductor that runs in podium's process; None if none or unknown."""
     n_failed: int
     n_contradictory: int
-    """Number of calls whose token counts contradict each other."""
+    """Number of calls whose own token counts contradict each other."""
     n_overstated: int
     """Number of queries for which Inspect's token total exceeds the sum of the calls."""
 
     @property
     def usd_at_least(self) -> Decimal:
-        """Lower bound of the paid dollars: calls with an unknown end may be billed, too."""
+        """Lower bound of the paid dollars: calls with unknown outcome may be billed, too."""
         return self.paid.low
 
 
@@ -406,7 +406,7 @@ TIMES = ("critical_path_s", "overhead_s")
 
 
 def system_totals(run: SystemRun) -> SystemTotals:
-    """Average the figures of a system's queries, and add up the spend of all its attempts."""
+    """Return means over a system's graded queries, and the sum of the spend of all its attempts."""
     graded = [attempt for attempt in run.attempts if attempt.graded]
     rows = [attempt.totals for attempt in graded]
     pair_count, all_calls = len(run.attempts), total(run.spend.values())
@@ -443,7 +443,7 @@ def system_totals(run: SystemRun) -> SystemTotals:
 
 
 def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
-    """Return the paid dollars from journals, or from logs if the run is older than journals."""
+    """Return paid dollars of one scope from journals, or from logs if the run has no journals."""
     # In logs, a failed call without billing information has no upper bound. If journals have less
     # than the logs, some are missing, so the paid dollars have no upper bound either.
     if run.facts.label not in ("live", PLAIN):
@@ -459,31 +459,31 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
 
 
 def mean_if_known(values: Sequence[Any]) -> Any:
-    """Return the mean of floats or of dollars; None if a value is unknown, or without values."""
+    """Return the mean of floats or dollars; None if there are no values or a value is unknown."""
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(values) if values and len(numbers) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
 class SpentSoFar:
-    """The spend of a run's directory, from all attempts: a resumed run starts with it."""
+    """Dollars spent on all attempts in a run's directory: a resumed run starts from this amount."""
 
     usd: Decimal = ZERO
     unbounded: Counter[str] = field(default_factory=Counter[str])
     """Price key -> number of attempts that may have been billed an unknown amount: they have no
-    upper bound, and no billed call with the same price gives an estimate."""
+    maximum cost, and no billed call with the same price gives an estimate."""
     dearest: Mapping[str, Decimal] = field(default_factory=dict[str, Decimal])
-    """Price key -> cost of the dearest call with this price."""
+    """Price key -> cost of the dearest call with this price, in dollars."""
 
 
 def spent_by(
     calls: Iterable[Call], overall: SpentSoFar | None = None, limit: str = "--max-usd"
 ) -> SpentSoFar:
-    """Add up the spend of some calls, for a limit; UserError if a worker has no price.
+    """Add up the dollars of calls, for a spending limit; UserError if a call has no price.
 
-    If it is unknown whether an attempt was billed, it counts at its maximum cost. If it has no
-    maximum, it counts at the cost of the dearest call with its price, among these calls and in the
-    `overall` spend, of which these calls are a part.
+    If it is unknown whether an attempt was billed, the attempt counts at its maximum cost. If it
+    has no maximum, it counts at the cost of the dearest call with its price, among these calls and
+    in the `overall` spend, of which these calls are a part.
     """
     usd = ZERO
     dearest: dict[str, Decimal] = dict(overall.dearest) if overall else {}

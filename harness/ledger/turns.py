@@ -13,7 +13,7 @@ from podium.harness.ledger.call import Call, plain
 from podium.harness.ledger.logs import NOTHING, SYSTEMS, Json
 
 Told = Callable[[Json], str]
-"""Returns the text of a message or of a tool's result, tool calls included."""
+"""A function that returns the text of a message or of a tool's result, tool calls included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Turn:
     reply: str
     tools: tuple[ToolAnswer, ...]
     others: tuple[tuple[str, str], ...]
-    """Later replies of the task's other models: role and text."""
+    """Replies of the task's other models after this answer: role and text of each."""
 
 
 def turns_in(sample: Json, to_text: Told) -> Iterator[Turn]:
-    """Yield the turns of a raw log's sample; none if no system was called as a model."""
+    """Yield the turns of a raw log's sample; none if the sample called no system as a model."""
     turn: list[Json] = []
     for event in cast(Iterable[Json], sample.get("events") or ()):
         if event["event"] == "model" and str(event.get("model")).startswith(SYSTEMS):

@@ -1,4 +1,4 @@
-"""Dated price books, one TOML file each, and the cost of a call at such a book."""
+"""Dated price books, one TOML file each, and the cost of a model call at such a price book."""
 
 from podium.harness.prices.book import (
     BOOKS,

@@ -1,7 +1,7 @@
 """A price book: a TOML file of dated entries, append-only, every number with a source.
 
 Logs store tokens, and dollars are recomputed, so a log can be priced with any book. Current price
-lists state prices even for days before a model existed; history/records.toml has dated facts.
+lists state prices even for days before a model existed; history/records.toml has facts with dates.
 """
 
 import hashlib
@@ -26,20 +26,21 @@ Row = Mapping[str, object]
 RATES = tuple(Rates.__dataclass_fields__)
 OTHERS = ("request", "tiers", "services", "full_rate", "gpu", "evidence", "launched", "source")
 SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority": "priority"}
-"""Service tiers that may have a price factor in a book; `standard` has the book's prices."""
+"""Service tiers that may have a price factor in a book; for the tier `standard` the book's prices
+apply as they are."""
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
-"""With rates from `SMALLEST` to `LARGEST`, the cost of a billion tokens is exact in 28 digits."""
+"""With rates from `SMALLEST` to `LARGEST`, the cost of a billion tokens has at most 28 digits."""
 
 GPU = tuple(Gpu.__dataclass_fields__)
 
 
 class BadEntry(ValueError):
-    """A mistake in one entry of a book; the message names the entry."""
+    """Raised for a mistake in one entry of a price book; the message names the entry."""
 
 
 def price_from(ref: str, row: object, evidence: Evidence) -> Price:
-    """Return the price that an entry states; `evidence`: the default if the entry states none."""
+    """Return the price in a book's entry; `evidence`: the default if the entry states none."""
     name = f"entry {ref!r}"
     fields = _fields(name, row, OTHERS)
     services, stated = _services(name, fields), fields.get("evidence", evidence)
@@ -202,17 +203,17 @@ def _records() -> Mapping[str, Mapping[str, Any]]:
 
 
 def launch_day(ref: str) -> str:
-    """Return the first day on which a model could be called (ISO); empty if unknown."""
+    """Return the first day on which a model could be called (ISO); empty if not on record."""
     return str(_records().get(ref, {}).get("launched", ""))
 
 
 def ended_day(ref: str) -> str:
-    """Return the first day on which a model was no longer served (ISO); empty if unknown."""
+    """Return the first day on which a model was no longer served (ISO); empty if not on record."""
     return str(_records().get(ref, {}).get("ended", ""))
 
 
 def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
-    """Return the price that a dated source states for a day, and its first day (ISO), or None."""
+    """Return the price on record for a day, and the day (ISO) from which it held; None if none."""
     # A price was valid until the first day on which the source stated another price.
     for row in _records().get(ref, {}).get("prices", ()):
         if row["since"] <= day.isoformat() < (row.get("until") or date.max.isoformat()):
@@ -227,14 +228,15 @@ EMBEDDED_WHOLE = 100
 """Maximum number of entries of a book that a log embeds whole. A current list has thousands of
 entries, and a run has hundreds of logs."""
 UNDATED = "undated"
-"""The `date` of a book whose prices no provider charges."""
+"""The `date` of a book whose prices no provider charges, e.g. of practice workers."""
 
 FIELDS = ("date", "source", "retrieved", "usd_per_mtok")
 INVENTED = "rehearsal/"
-"""Prefix of practice workers with invented prices: they have no launch day."""
+"""Prefix of the keys of practice workers, whose prices are invented: they have no launch day."""
 
 EMBEDDED = "embedded/"
-"""Prefix of the keys and models of checkpoints that run in this process (conductor/embedded)."""
+"""Prefix of the keys and models of checkpoints that run in podium's process
+(conductor/embedded)."""
 
 BUILT_IN: Mapping[str, Price] = {
     EMBEDDED: Price(
@@ -244,13 +246,13 @@ BUILT_IN: Mapping[str, Price] = {
         "shown instead",
     )
 }
-"""Prefix of keys -> their price in every book that has no entry for the key. It is a rule of
-podium, not part of a book's file, so no book's digest depends on it."""
+"""Prefix of keys -> the price of such keys in every book that has no entry for the key. This is a
+rule of podium, not part of a book's file, so no book's digest depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """A dated list of prices; `sha256` is the digest of its file."""
+    """A dated list of prices of models; `sha256` is the digest of the book's file."""
 
     name: str
     date: str
@@ -259,31 +261,31 @@ class Book:
     prices: Mapping[str, Price]
     sha256: str
     retrieved: str = ""
-    """The day on which the source was read (ISO); empty if the book does not state it."""
+    """The day on which the book's source was read (ISO); empty if the book does not state it."""
     built_in: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    """Prices that are not in the file (see `BUILT_IN`); empty in older logs."""
+    """Prices that are not in the book's file (see `BUILT_IN`); empty in older logs."""
     entries: int = 0
     """Number of entries of the whole book, if `prices` has only some of them; 0: it has all."""
 
     def price(self, ref: str) -> Price | None:
-        """Return the price of a key: the book's entry, else a built-in one, else None."""
+        """Return the price of a key: the book's entry, else a built-in price, else None."""
         stated = self.prices.get(ref)
         return stated if stated is not None else self._built_in(ref)
 
     def evidence(self, ref: str) -> str:
-        """Return the kind of evidence for a key's price: `dated`, `built in`, `no price`, ..."""
+        """Return how the price of a key is known: `dated`, `built in`, `no price`, ..."""
         if (stated := self.prices.get(ref)) is not None:
             return stated.evidence or "not said"
         return "no price" if self._built_in(ref) is None else "built in"
 
     def for_log(self, refs: Iterable[str]) -> "Book":
-        """Return the book to embed in a log: a large book with only the entries of these keys."""
+        """Return the book to embed in a log: if large, with only the entries of the log's keys."""
         if len(self.prices) <= EMBEDDED_WHOLE:
             return self
         return replace(self.only(refs), entries=len(self.prices))
 
     def only(self, refs: Iterable[str]) -> "Book":
-        """Return the book with only the entries of these keys."""
+        """Return the book with only the entries of some keys."""
         prices = {ref: self.prices[ref] for ref in sorted({*refs}) if ref in self.prices}
         return replace(self, prices=prices)
 
@@ -308,18 +310,18 @@ class Book:
 
 
 def read_book(name: str) -> Book:
-    """Read a price book by name or path; UserError states the mistake and its place."""
+    """Read a price book by name or path; UserError if it is missing or malformed."""
     path = shipped_file("price book", name, BOOKS)
     return parse_book(read_limited(path, SETTINGS), path)
 
 
 def newest_list() -> Book:
-    """Return the newest shipped book of list prices."""
+    """Return the newest book of list prices that podium ships."""
     return read_book(max(path.stem for path in BOOKS.glob("list-*.toml")))
 
 
 def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
-    """Return a book in which a pool file's `prices` replace the book's; unchanged if empty."""
+    """Return a book with a pool file's `prices` in place of its own; unchanged without any."""
     if not prices:
         return book
     rows = json.dumps({ref: price_json(price) for ref, price in prices.items()}, sort_keys=True)
@@ -330,7 +332,7 @@ def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
 
 @lru_cache(maxsize=16)
 def parse_book(content: bytes, path: Path) -> Book:
-    """Return the book that a file's bytes define; UserError states the file and the entry."""
+    """Return the book in a TOML file's bytes; UserError states the file and the wrong entry."""
     # Cached: a command reads its pool's book several times, and a current list takes 0.3 s.
     try:
         data = parse_toml(content)
@@ -356,7 +358,7 @@ def parse_book(content: bytes, path: Path) -> Book:
 
 
 def book_from_json(data: Mapping[str, object]) -> Book:
-    """Return the book that a log embeds; the inverse of `Book.as_json`."""
+    """Return the book that a log embeds, from `Book.as_json`; UserError if it is malformed."""
     # Older logs do not record the evidence of a price, so it stays unknown.
     try:
         prices = _prices(data["usd_per_mtok"], "")

@@ -1,7 +1,8 @@
-"""The cost of one call, in `Decimal` US dollars: rates, tiers, and the parts of a price.
+"""The cost of one model call, in `Decimal` US dollars: rates, tiers, and the parts of a price.
 
-Tiers are applied to each call, never to summed usage, since they depend on the length of one
-request. An unknown cost is None, and so is every result computed from it.
+Tiers (higher rates for long prompts) are applied to each call, never to summed usage, since they
+depend on the length of one request. An unknown cost is None, and so is every result computed from
+an unknown cost.
 """
 
 from collections.abc import Mapping
@@ -15,21 +16,21 @@ MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)
 
 Evidence = Literal["dated", "carried-back", ""]
-"""`dated`: stated by a source of the book's day. `carried-back`: a later price, assumed to have
-been the same on that day. Empty: unknown, in a log older than this field."""
+"""How a price is known. `dated`: a source of the book's day states it. `carried-back`: a later
+price, assumed to have been the same on that day. Empty: unknown, in a log older than this field."""
 
 Service = Literal["standard", "batch", "flex", "priority"]
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """US dollars per million tokens. None: the rate is unknown, so such tokens have no price."""
+    """Prices of tokens, in US dollars per million. None: unknown, so such tokens have no price."""
 
     input: Decimal
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
-    """Rate for cache entries of five minutes, or of the provider's default lifetime."""
+    """Rate for writing cache entries that last five minutes, or the provider's default time."""
     cache_write_1h: Decimal | None = None
     reasoning: Decimal | None = None
     """Rate for reasoning tokens; None: billed as output, as most providers do."""
@@ -54,7 +55,7 @@ class Gpu:
     type: str
     count: int
     usd_per_hour: Decimal
-    """Price of one GPU."""
+    """Price of one GPU for one hour."""
     tokens_per_s: Decimal
     source: str
 
@@ -64,7 +65,7 @@ class Price(Rates):
     """The price of one model at one provider; the inherited rates apply below every tier."""
 
     tiers: tuple[Tier, ...] = ()
-    """Sorted by `above`, lowest first."""
+    """Rates for long prompts, sorted by `above`, lowest first."""
     request: Decimal = Decimal(0)
     services: Mapping[Service, Decimal] = field(default_factory=dict[Service, Decimal])
     """Service tier -> factor on all rates, e.g. `{"batch": Decimal("0.5")}`. A tier without
@@ -72,13 +73,14 @@ class Price(Rates):
     full_rate: Mapping[Service, tuple[str, ...]] = field(
         default_factory=dict[Service, tuple[str, ...]]
     )
-    """Rates to which a service's factor does not apply, e.g. `{"batch": ("cache_read",)}`."""
+    """Service tier -> rates to which its factor does not apply, e.g. `{"batch":
+    ("cache_read",)}`."""
     gpu: Gpu | None = None
     evidence: Evidence = "dated"
     launched: str = ""
     """First day on which the model could be called (ISO); empty if unknown."""
     source: str = ""
-    """The source of this price, if it differs from the book's source."""
+    """The source of this price, if another one than the book's."""
 
     def rates_for(self, prompt_tokens: int) -> tuple[Rates, str]:
         """Return the rates of a request by its number of prompt tokens, and the tier's name."""
@@ -88,13 +90,13 @@ class Price(Rates):
 
     @property
     def base(self) -> Rates:
-        """The rates below every tier."""
+        """The rates of this price below every tier, without the tiers."""
         return Rates(*(getattr(self, rate.name) for rate in fields(Rates)))
 
 
 @dataclass(frozen=True, slots=True)
 class CallCost:
-    """The parts of one call's price, in US dollars, exact."""
+    """The parts of one call's cost, in US dollars, exact; `tier`: the price tier that applied."""
 
     input: Decimal
     cache_read: Decimal
@@ -106,7 +108,7 @@ class CallCost:
 
     @property
     def total(self) -> Decimal:
-        """The sum of the parts."""
+        """The cost of the call: the sum of all parts."""
         tokens = self.input + self.cache_read + self.cache_write + self.output
         return tokens + self.orchestration + self.request
 
@@ -199,7 +201,7 @@ def gpu_cost(usage: Usage, gpu: Gpu) -> Decimal:
 
 
 def _part(*pairs: tuple[int, Decimal | None]) -> Decimal | None:
-    """Return the sum of tokens times rates; None if the rate of any tokens is unknown."""
+    """Return the sum of tokens times rates, in dollars; None if the rate of a token is unknown."""
     total = Decimal(0)
     for tokens, rate in pairs:
         if tokens:

@@ -1,4 +1,4 @@
-"""Suggests keys of a price book that are similar to a key that it lacks."""
+"""Suggests keys (PROVIDER/MODEL) of a price book that are similar to a key that it lacks."""
 
 import re
 from difflib import get_close_matches
@@ -12,10 +12,10 @@ DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
 
 
 def nearest_prices(ref: str, book: Book) -> str:
-    """Return a sentence on where to find a price of `ref`: the newest list, or similar keys.
+    """Return a sentence on where a price of the key `ref` is: in the newest list, or similar keys.
 
     Similar keys have a similar model name, at any provider; keys of the same provider come first.
-    Empty if the newest list has no price and no key is similar.
+    The sentence is empty if the newest list has no price and no key is similar.
     """
     newest = newest_list()
     if newest.name != book.name and (price := newest.price(ref)):

@@ -1,4 +1,4 @@
-"""Reprices a run: the cost of each system's tokens at another price book."""
+"""Reprices a run: the cost of each system's logged tokens at a price book other than the run's."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A system's cost at one price book."""
+    """A system's cost per query at one price book, and the evidence of the prices used."""
 
     book: str
     date: str
@@ -38,7 +38,7 @@ class At:
     evidence: tuple[str, ...]
     """Kinds of evidence of the prices used, sorted: `dated`, `carried-back`, `not said`."""
     unpriced: tuple[str, ...]
-    """Called models without a price in this book, each with the reason."""
+    """Called models whose cost this book cannot give, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ class Repriced:
 
     @property
     def ratio(self) -> Decimal | None:
-        """The new cost divided by the old one; None if either is unknown or the old one is 0."""
+        """The new cost divided by the run's own; None if one is unknown or the run's is 0."""
         if self.now.usd is None or not self.then.usd:
             return None
         return self.now.usd / self.then.usd
 
 
 def repriced(files: RunFiles, book: Book) -> Repriced | None:
-    """Return the cost of a system run's graded queries at its embedded book and at `book`."""
+    """Return the cost of a run's queries at its own book and at `book`; None if no eval run."""
     # None if `podium run` did not write the logs, or if the run only selected a worker.
     with naming_system_run(files):
         ledger = merged(gather(files))
@@ -89,7 +89,7 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
 
 
 def show_repriced(rows: Sequence[Repriced]) -> str:
-    """Return a table for the terminal, with the missing prices and the evidence below it."""
+    """Return repriced runs as a table, with the missing prices and the evidence below it."""
     if not rows:
         raise UserError("No question was graded, so there is nothing to price.")
     cells = [_cells(row) for row in rows]
@@ -98,7 +98,7 @@ def show_repriced(rows: Sequence[Repriced]) -> str:
 
 
 def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
-    """Write the rows as JSON, decimals as strings; UserError if the file exists."""
+    """Write repriced runs to reprice.json in `out`; UserError if that file exists."""
     path = free_place(out)
     out.mkdir(parents=True, exist_ok=True)
     records = [{**asdict(row), "ratio": row.ratio} for row in rows]
@@ -108,7 +108,7 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
 
 
 def free_place(out: Path) -> Path:
-    """Return the path of the file to write in `out`; UserError if it exists or is unwritable."""
+    """Return the path of reprice.json in `out`; UserError if it exists or cannot be written."""
     refuse_unwritable(out, "--out")
     if (out / NAME).exists() or (out / NAME).is_symlink():
         raise UserError(f"{out / NAME} already exists: give another --out.")

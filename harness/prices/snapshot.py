@@ -41,12 +41,13 @@ UNITS = {
     "cache_write_1h_mtok": "cache_write_1h",
     "output_reasoning_mtok": "reasoning",
 }
-"""Units of genai-prices -> podium's names. No book has prices of searches or of other media."""
+"""Units of genai-prices -> podium's names of rates. No book has prices of searches or images."""
 
 ODD = "prices are no one factor, so it has none"
-"""End of the note on a service whose rates a book cannot state with one factor for all rates."""
+"""End of the note on a service tier whose rates differ from the standard rates by several factors:
+a book can state only one."""
 BESIDE = ("output_citation_mtok", "input_text_messages_kcount", "input_mchars")
-"""Units of genai-prices, other than tokens, that a call with only text is billed for."""
+"""Units of genai-prices, other than tokens, for which a call with only text is billed."""
 
 CONTEXTS: Mapping[Service, Mapping[str, str]] = {
     "batch": {"processing": "batch"},
@@ -55,7 +56,7 @@ CONTEXTS: Mapping[Service, Mapping[str, str]] = {
 }
 
 PROVIDERS = {"bedrock": "aws", "grok": "x-ai", "azureai": "azure", "moonshot": "moonshotai"}
-"""Inspect's name of a provider -> its name in genai-prices, if the two differ."""
+"""Inspect's name of a provider -> the provider's name in genai-prices, if the two differ."""
 
 HEAD = """\
 # Made by `podium prices snapshot`. Books are append-only: correct a price in a newer book.
@@ -64,7 +65,7 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequest:
-    """The models and the day of a snapshot."""
+    """The models, and the day, whose prices a new price book (snapshot) shall state."""
 
     models: tuple[str, ...]
     """Keys of price books: `PROVIDER/MODEL`, by Inspect's name of the provider."""
@@ -75,16 +76,16 @@ class SnapshotRequest:
 
 @dataclass(frozen=True, slots=True)
 class PriceSource:
-    """The data of genai-prices, with its version."""
+    """The price data of the package genai-prices, with its version."""
 
     providers: Sequence[Any]
     version: str
     known_on: date
-    """The newest past day in the data: on that day all of its prices were current."""
+    """The newest past day in the data: on that day all prices in the data were current."""
 
 
 def installed(today: date) -> PriceSource:
-    """Return the data of genai-prices; UserError if the package is not installed."""
+    """Return the price data of the package genai-prices; UserError if it is not installed."""
     try:
         data: Any = import_module("genai_prices.data")  # its types would take pyright 100 s
     except ImportError:
@@ -97,7 +98,7 @@ def installed(today: date) -> PriceSource:
 
 
 def newest_day(providers: Sequence[Any], today: date) -> date:
-    """Return the newest day up to today that occurs in the data; today if none does."""
+    """Return the newest day up to today in genai-prices' data; today if the data have none."""
     models: list[Any] = [model for provider in providers for model in provider.models]
     prices = [price for model in models for price in _conditional(model)]
     variants = [price for model in models for price in model.price_variants or ()]
@@ -140,7 +141,7 @@ def snapshot(request: SnapshotRequest, out: Path, today: date) -> tuple[str, tup
 
 
 def refuse_taken(out: Path) -> None:
-    """Raise UserError if a path cannot be a new book's: wrong suffix, or the file exists."""
+    """Raise UserError if a path is not for a new price book: another suffix, or the file exists."""
     if out.suffix != ".toml":
         raise UserError(f"A price book's file ends in .toml; {out} does not.")
     if out.exists():
@@ -150,7 +151,7 @@ def refuse_taken(out: Path) -> None:
 
 
 def write_new(text: str, out: Path) -> None:
-    """Write a book to a new file; UserError if the file exists."""
+    """Write a price book's text to a new file; UserError if the file exists."""
     refuse_taken(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -161,21 +162,21 @@ def write_new(text: str, out: Path) -> None:
 
 
 def our_name(provider: Any) -> str:
-    """Return the name of a genai-prices provider in the keys of price books."""
+    """Return the name that price-book keys use for a provider of genai-prices."""
     return next((ours for ours, theirs in PROVIDERS.items() if theirs == provider.id), provider.id)
 
 
 def price_on(
     ref: str, request: SnapshotRequest, source: PriceSource
 ) -> tuple[Price, tuple[str, ...]]:
-    """Return a model's price on the day of `request`, and notes for the user."""
+    """Return a model's price on the day of a snapshot request, and notes for the user."""
     return price_of(ref, _found(ref, source), request, source)
 
 
 def price_of(
     ref: str, model: Any, request: SnapshotRequest, source: PriceSource
 ) -> tuple[Price, tuple[str, ...]]:
-    """Return the price and notes for `model`, a genai-prices entry; Unpriceable if impossible."""
+    """Return the price of a genai-prices entry, and notes; Unpriceable if no book can state it."""
     if any(hasattr(entry.constraint, "start_time") for entry in _conditional(model)):
         raise Unpriceable(ref, "its price changes within a day, and a book has one price a day")
     moment = datetime.combine(request.day, datetime.min.time(), UTC)
@@ -204,7 +205,7 @@ def price_of(
 
 
 def _found(ref: str, source: PriceSource) -> Any:
-    """Return a model's entry in genai-prices, of this provider only; UserError if missing."""
+    """Return a model's entry in genai-prices, at its own provider only; UserError if missing."""
     name, _, model = ref.partition("/")
     provider_id = PROVIDERS.get(name, name)
     provider = next((provider for provider in source.providers if provider.id == provider_id), None)
@@ -221,7 +222,7 @@ def _found(ref: str, source: PriceSource) -> Any:
 
 
 def _launch(ref: str, request: SnapshotRequest, described: date) -> str:
-    """Return a model's launch day; Unpriceable if the day of `request` is or may be earlier."""
+    """Return a model's launch day; Unpriceable if the requested day is, or may be, earlier."""
     # On the day `described`, genai-prices certainly had a price of the model.
     day = launch_day(ref) or request.launched.get(ref, "")
     if day and request.day.isoformat() < day:
@@ -270,7 +271,7 @@ def _cut(rate: Decimal | None) -> Decimal | None:
 def _services(
     model: Any, moment: datetime, listed: Price
 ) -> tuple[dict[Service, Decimal], dict[Service, tuple[str, ...]], list[Service]]:
-    """Return services' price factors, the rates that each excludes, and services without factor."""
+    """Return service tiers' factors, the rates each excludes, and service tiers without factor."""
     factors: dict[Service, Decimal] = {}
     full_rates: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []
@@ -291,7 +292,7 @@ def _is_exact(factor: Decimal) -> bool:
 
 
 def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
-    """Return rate -> its factor from `listed` to `served`; NaN if its tiers' factors differ."""
+    """Return rate -> its factor from `listed` to `served`; NaN if it differs by price tier."""
     sides = ((price.base, *(tier.rates for tier in price.tiers)) for price in (listed, served))
     pairs = list(zip(*sides, strict=False))
     factors_by_rate: dict[str, Decimal] = {}
@@ -308,7 +309,7 @@ ABSENT = "—"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One field of one entry that two books state differently."""
+    """One field of one model's entry that two price books state differently."""
 
     model: str
     field: str
@@ -318,7 +319,7 @@ class Change:
 
 
 def changes(old: Book, new: Book) -> tuple[Change, ...]:
-    """Return the changes from `old` to `new`, sorted by model."""
+    """Return the changes from one price book to another, sorted by model."""
     models = sorted({*old.prices, *new.prices})
     pairs = ((model, old.prices.get(model), new.prices.get(model)) for model in models)
     return tuple(change for pair in pairs for change in _changed(*pair))
@@ -334,18 +335,18 @@ def _changed(model: str, old: Price | None, new: Price | None) -> list[Change]:
 
 
 def in_and_out(price: Price) -> str:
-    """Return the rates of input and output tokens, in words."""
+    """Return a price's rates of input and output tokens, in words."""
     return f"{number(price.input)} in, {number(price.output)} out"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The result of comparing a book with genai-prices."""
+    """The result of comparing a price book with the data of genai-prices."""
 
     changes: tuple[Change, ...]
     """Differences: `old` is the book's value, `new` the value of a new snapshot."""
     others: tuple[str, ...]
-    """Keys of entries that have another source, so that genai-prices cannot confirm them."""
+    """Keys of entries whose source is not genai-prices, so that it cannot confirm them."""
 
 
 def compared(book: Book, source: PriceSource) -> Compared:
@@ -379,7 +380,7 @@ def _fields(price: Price) -> dict[str, str]:
 
 
 def number(value: Decimal) -> str:
-    """Return a number with all its decimals, but at least two.
+    """Return a number as text with all its decimals, but at least two.
 
     >>> number(Decimal("10")), number(Decimal("0.1250"))
     ('10.00', '0.125')
@@ -464,19 +465,20 @@ def _evidence(book: Book) -> str:
 
 
 LOADED = ("hf", "nnterp", "sglang", "transformer_lens", "vllm")
-"""Providers whose library Inspect would load, or start a server for, to look up a model's name."""
+"""Providers whose library Inspect would load, or for which it would start a server, to look up a
+model's name."""
 SUFFIXES = (".json", ".yaml", ".yml")  # by which Inspect recognises a file; JSON is YAML, too
 
 
 @dataclass(frozen=True, slots=True)
 class InspectCosts:
-    """A book's prices in Inspect's format."""
+    """A price book's prices in the format of Inspect's cost file."""
 
     costs: dict[str, ModelCost]
     notes: tuple[str, ...]
     """A sentence for each part of a price that Inspect's format cannot express."""
     left_out: dict[str, str]
-    """Omitted models, each with the reason."""
+    """Omitted model -> the reason why Inspect's format cannot express its price."""
 
 
 def inspect_costs(book: Book) -> InspectCosts:
@@ -493,7 +495,7 @@ def inspect_costs(book: Book) -> InspectCosts:
 
 
 def write_inspect_costs(inspect_costs: InspectCosts, out: Path) -> None:
-    """Write the prices to a new file; UserError if its suffix is wrong or the file exists."""
+    """Write a book's prices for Inspect to a new file; UserError if `out` cannot be this file."""
     if out.suffix not in SUFFIXES:
         raise UserError(f"Inspect reads {', '.join(SUFFIXES)}: give {out} one of these endings.")
     costs = {ref: cost.model_dump() for ref, cost in inspect_costs.costs.items()}

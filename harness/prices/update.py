@@ -1,4 +1,4 @@
-"""Makes a new dated price book of all models in genai-prices; lists changes since an older one."""
+"""Makes a dated price book of all models in genai-prices (a package); lists changes to a book."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,24 +26,24 @@ from podium.harness.prices.snapshot import (
 
 ENDED = "its provider has ended it"
 SHOWN = 20
-"""Maximum names that a terminal shows per kind of change; `podium prices diff` shows all."""
+"""Maximum number of names shown per kind of change; `podium prices diff` shows all."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeBook:
-    """A price book with all prices that genai-prices has for a day."""
+    """A price book with all prices that the package genai-prices has for a day, and its gaps."""
 
     book: Book
     models: int
     """Number of entries of genai-prices in the book; an entry may have several keys."""
     left_out: Mapping[str, Sequence[str]]
-    """Reason -> entries of genai-prices that the book lacks for this reason."""
+    """Reason -> entries of genai-prices that are not in the book for this reason."""
     without: Mapping[str, Sequence[str]]
-    """Reason -> models in the book that lack a service's price factor for this reason."""
+    """Reason -> models in the book that lack the price factor of a service tier, e.g. `batch`."""
 
 
 def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
-    """Download current price data from `url`, or from genai-prices' own address if it is empty."""
+    """Download current price data from `url`; if that is empty, from genai-prices' own address."""
     updates: Any = import_module("genai_prices.update_prices")
     address = url or updates.DEFAULT_UPDATE_URL
     try:
@@ -61,8 +61,8 @@ def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
 def whole_book(name: str, day: date, source: PriceSource, older: Book, today: date) -> WholeBook:
     """Return a book of all models in `source` that a book can express and that still exist.
 
-    Keys are the models' ids. Keys of the book `older` are kept if `source` still has their model,
-    or if their entry has another source.
+    Keys are the models' ids. Keys of an `older` book are kept if `source` still has their model, or
+    if their entry has another source.
     """
     prices: dict[str, Price] = {}
     left_out: dict[str, list[str]] = {}
@@ -104,7 +104,7 @@ def whole_book(name: str, day: date, source: PriceSource, older: Book, today: da
 
 
 def whole_text(new_book: WholeBook, out: Path) -> str:
-    """Return the TOML text of a whole book; its comments list the entries that it lacks."""
+    """Return a whole book as TOML; its comments list the genai-prices entries that it lacks."""
     groups = [("Left out", *pair) for pair in new_book.left_out.items()]
     groups += [("Kept", *pair) for pair in new_book.without.items()]
     lines = [
@@ -129,7 +129,7 @@ def update_text(old: Book, new_book: WholeBook) -> str:
 
 
 def _by_kind(old: Mapping[str, Price], new: Mapping[str, Price]) -> dict[str, dict[str, str]]:
-    """Return kind of change (added, ended, dearer, ...) -> keys, each with a note on its price."""
+    """Return kind of change (added, ended, ...) -> price keys, each with a note on its price."""
     changes: dict[str, dict[str, str]] = {kind: {} for kind in (ADDED, *KINDS)}
     for ref in sorted({*old, *new}):
         was, now = old.get(ref), new.get(ref)
@@ -148,7 +148,7 @@ KINDS = ("ended", "dearer", "cheaper", "otherwise changed")
 
 
 def _direction(old: Price, new: Price) -> str:
-    """Return a price's kind of change (see `KINDS`) by its base rates; empty if unchanged."""
+    """Return the kind of change (see `KINDS`) of a price's base rates; empty if unchanged."""
     if replace(old, source="", launched="") == replace(new, source="", launched=""):
         return ""
     pairs = [(getattr(old, name), getattr(new, name)) for name in RATES]
