@@ -220,7 +220,7 @@ class BlockSummary:
 
     @property
     def said(self) -> str:
-        """The first note on the table: differences it can detect, and whether it shares replies."""
+        """The first note on the table: differences it can detect, and if systems share replies."""
         return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
 
     @property
