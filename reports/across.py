@@ -76,7 +76,10 @@ class AcrossRow:
 
 
 def across_rows(pairs: Sequence[Pair]) -> tuple[AcrossRow, ...]:
-    """Return each system's means over suites with the same pool, prices and label, best first."""
+    """Return each system's means over suites with the same pool, prices and label, best first.
+
+    If only one suite has a pool, price book and label, its rows are left out.
+    """
     groups: dict[tuple[object, ...], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(block_of(pair[0])[1:], []).append(pair)

@@ -57,7 +57,10 @@ def assumed_variance(
 
 
 def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[Source]:
-    """Measure the variance of each system's difference from a reference; UserError for no pair."""
+    """Return from logs the variance of each system's difference from a reference.
+
+    UserError if no reference and system were graded on the same questions.
+    """
     groups = comparable_groups(load_runs(dirs)[0], ReportOptions(vs=vs))
     sources = [source for group in groups for source in _measured([run for run, _ in group], vs)]
     if not sources:
