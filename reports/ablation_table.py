@@ -36,12 +36,12 @@ class AblationRuns:
 
     @cached_property
     def system_runs(self) -> tuple[SystemRun, ...]:
-        """The evaluations in `logs`, cached after the first read."""
+        """The evaluations of the trained conductors, read once from the log folders."""
         return tuple(run for path in self.logs for run in load_runs([path])[0])
 
 
 WORDS = ("leaked", "accuracy_unleaked")
-"""Two columns: share of the plans that contain the answer; accuracy without these plans."""
+"""Two columns: share of plans whose subtasks contain the answer; accuracy without these plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class AcrossRow:
     rows: tuple[TableRow, ...]
     """The rows from which the means are taken, one for each suite that the system ran on."""
     missing: tuple[str, ...]
-    """Suites of the group on which this system has no row, no accuracy, or two rows."""
+    """Suites on which this system has no row, no accuracy, or two rows: then it has no mean."""
     accuracy: float | None
     """Mean of the suites' accuracies; None if any is missing. Next two fields: 95 % interval."""
     ci_low: float | None
@@ -71,14 +71,14 @@ class AcrossRow:
 
     @property
     def first(self) -> TableRow:
-        """The row from which label, pool and price book are taken."""
+        """The system's first row; all its rows have the same label, pool and price book."""
         return self.rows[0]
 
 
 def across_rows(pairs: Sequence[Pair]) -> tuple[AcrossRow, ...]:
     """Return each system's means over suites with the same pool, prices and label, best first.
 
-    If only one suite has a pool, price book and label, its rows are left out.
+    Rows whose pool, price book and label occur on one suite only are left out.
     """
     groups: dict[tuple[object, ...], list[Pair]] = {}
     for pair in pairs:

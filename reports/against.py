@@ -31,7 +31,7 @@ class RunChange:
     here: str
     against: str
     systems: tuple[str, ...]
-    """The systems whose property differs so, each with its suite, e.g. `aime25 moa-lite`."""
+    """The systems with this change, each with its suite, e.g. `aime25 moa-lite`."""
 
 
 @dataclass(frozen=True, slots=True)

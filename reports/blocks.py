@@ -206,7 +206,7 @@ def asked_name(row: TableRow) -> str:
 
 
 def prompt_words(prompt: Prompt, equal: str) -> str:
-    """Return prompt and equal budget as the end of a title; empty if official and no budget."""
+    """Return the end of a title: the prompt, unless official, and the equal budget, if any."""
     suffix = "" if prompt == OFFICIAL else f", {prompt} prompt"
     return f"{suffix}, within {equal}" if equal else suffix
 
@@ -258,7 +258,7 @@ def box_of(row: TableRow) -> str:
 
 
 def boxes_of(rows: Sequence[TableRow]) -> list[str]:
-    """Return the sandboxes in which rows were graded; if several, each row must state its own."""
+    """Return the sandboxes that graded rows; if there are several, each row must state its own."""
     return sorted({box_of(row) for row in rows if row.box})
 
 

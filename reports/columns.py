@@ -182,7 +182,7 @@ FULL: Mapping[str, Show] = {
     "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }
-"""Key -> function from a row to its cell in table.md and on the HTML page, unless `Column.cell`."""
+"""Key -> function from row to cell for table.md and the page, if not formatted by `Column.cell`."""
 NARROW: Mapping[str, Show] = {
     "paired_diff": lambda row: points(row.paired_diff),
     "invalid_plan_pct": lambda row: share(row.invalid_plan_pct),
@@ -191,4 +191,4 @@ NARROW: Mapping[str, Show] = {
     "calls": _counted("calls", 1),
     "critical_path_s": _counted("critical_path_s", 2),
 }
-"""Key -> function from a row to its cell in a terminal and in LaTeX, if not as in `FULL`."""
+"""Key -> function from row to cell for a terminal and LaTeX, if it differs from `FULL`."""

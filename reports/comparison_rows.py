@@ -34,7 +34,7 @@ Pair = tuple[TableRow, SystemRun]  # a row and the system run that it is made fr
 
 OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
 OF_TOTALS = [name for name in COLUMNS if name in {field.name for field in fields(SystemTotals)}]
-"""`OF_FACTS`, `OF_TOTALS`: columns copied from the same fields of `RunFacts`, `SystemTotals`."""
+"""`OF_FACTS`, `OF_TOTALS`: columns with the name of a field of `RunFacts` or `SystemTotals`."""
 RULES = {BEST_SINGLE: "chosen on the train split"}
 FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
@@ -229,7 +229,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return the dollars of the user's own GPUs, by output tokens; None if a count is unknown."""
+    """Return dollars of the user's GPUs, by output tokens; None if tokens or prices are unknown."""
     dollars: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)

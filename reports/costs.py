@@ -37,7 +37,7 @@ def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Boun
 
 
 def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the cost of a right answer; `right`: mean grades by question. None if unknown."""
+    """Return the cost of a right answer (`right`: mean grades); None if a value is unknown."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     able = right > 0
@@ -162,7 +162,7 @@ def _fill(column: Floats, rows: NDArray[np.int64], values: Sequence[float | None
 
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return columns on errors and dollars for each system; `reference`: the reference's index."""
+    """Return table columns on errors and dollars per system; `reference`: the reference's index."""
     systems = range(block.scores.shape[1])
     if not block.scores.size:
         return [{} for _ in systems]

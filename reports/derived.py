@@ -76,7 +76,10 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | 
 
 
 def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
-    """Return row and grades of a vote over k tries (the row pays k tries); None without a vote."""
+    """Return row and grades of a majority vote over k tries of a worker; None without a vote.
+
+    The row costs as much as k tries.
+    """
     majority = intervals.majority(system_run, k)
     if majority is None:
         return None
@@ -374,7 +377,7 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
 def _group(attempt: QuestionResult, grouping: str) -> str:
     """Return a question's group (e.g. `hard`) in a grouping (e.g. `difficulty`); empty for none.
 
-    An ungraded question has no group; neither has one whose subject is already another group.
+    Ungraded questions have no group. A subject that repeats another group of the question is none.
     """
     if not attempt.graded:
         return ""

@@ -25,7 +25,7 @@ from podium.reports.site.texts import RowTexts
 SCHEMA = "0.3.0"
 OURS = "podium"
 HUB = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}( .*)?")
-"""A data revision on the Hugging Face Hub; its first group is the dataset's name."""
+"""A data revision on the Hugging Face Hub; the pattern's first group is the dataset's name."""
 UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 ABOUT = (
     *(

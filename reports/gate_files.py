@@ -34,7 +34,7 @@ def gate_text(result: GateResult) -> str:
 
 
 def junit_xml(result: GateResult, inconclusive: str) -> str:
-    """Return JUnit XML with a case per rule; `inconclusive`: undecided rules `fail` or `pass`."""
+    """Return JUnit XML, a case per rule; `inconclusive`: do undecided rules `fail` or `pass`."""
     root = ElementTree.Element("testsuites", name="podium gate")
     suite = ElementTree.SubElement(root, "testsuite", name=f"{result.headline}; {result.stated}")
     for place, sentence, outcome, reason in result.results:

@@ -31,7 +31,7 @@ replies of real models, replayed. `live`: providers were asked. Dollars are at l
 
 
 def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
-    """Return a report's rows of the conductor checkpoint with a digest; UserError for no row."""
+    """Return a report's rows of the conductor checkpoint with this digest; UserError for no row."""
     pairs = (pair for block in report.shown.pairs for pair in block)
     matches = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
     if not matches:

@@ -30,14 +30,14 @@ class Difference:
     """Lower end of the 95 % interval; None for fewer than two questions or equal differences."""
     paired_high: float | None
     min_detectable: float | None
-    """Smallest difference (at most 1) that these questions show with 80 % power (Miller 2024)."""
+    """Smallest difference (at most 1) that the questions show with 80 % power (Miller 2024)."""
     verdict: Verdict
     n_paired: int
     p_value: float
     test: Literal["mcnemar", "sign-flip"]
     """`mcnemar`: exact test, for one 0/1 grade per question; `sign-flip`: for means over epochs."""
     p_holm: float
-    """p-value adjusted (Holm) for all comparisons with the reference; `p_value` for only one."""
+    """p-value adjusted (Holm) for all comparisons with the reference; of one, it is `p_value`."""
     n_better: int
     n_worse: int
     correlation: float | None
@@ -94,7 +94,7 @@ def accuracy_columns(values: Values) -> dict[str, Any]:
 
 
 def difference(values: Values, reference: Values, margin: float | None = None) -> Difference | None:
-    """Return a system's paired difference from a reference; None without a question that both have.
+    """Return a system's paired difference from a reference; None if no question is graded in both.
 
     The interval is Student's t on per-question differences. "better" and "worse" need at least the
     minimum detectable effect, an interval without 0, an exact sign test below 5 % and, for several

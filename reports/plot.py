@@ -1,4 +1,4 @@
-"""plot.png: accuracy against dollars per query at list price."""
+"""Draws plot.png: accuracy against dollars per query at list price."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -14,13 +14,13 @@ from podium.reports.blocks import ReportOptions, comparable_groups, reference_of
 from podium.reports.intervals import grades_of
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
-"""Suites that are often quoted -> their numbers of questions."""
+"""Name of an often quoted suite -> its number of questions."""
 USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
 Share = float | None
 Source = tuple[str, stats.Variance, int | None]
-"""A variance's origin in words, the variance, and the number of questions measured (or None)."""
+"""A variance's origin in words, the variance, and how many questions measured it (or None)."""
 
 
 def assumed_variance(

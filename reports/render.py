@@ -224,7 +224,7 @@ Content = str | Callable[[Path], object]
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write files into a folder; suffix `.new` until all are written; UserError if one fails."""
+    """Write files into a folder, first with suffix `.new`, then renamed; UserError on failure."""
     path = out
     scratch: list[Path] = []
     try:

@@ -187,8 +187,8 @@ def _charged(
 ) -> tuple[str, Decimal]:
     """Return the model that a row names, and the row's cost at that model's price.
 
-    It is the cheapest called model at whose price the row costs at least its list cost, else the
-    dearest.
+    The row names the cheapest called model at whose price the row costs at least its list cost,
+    else the dearest.
     """
     n_in, n_out = _tokens(calls)
     there = {name: (n_in * rate.input + n_out * rate.output) / MTOK for name, rate in rates.items()}

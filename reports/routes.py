@@ -21,7 +21,7 @@ from podium.reports.stats import Floats, clustered_error, standard_error
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """One system's row of the table; shares are fractions of 1; None: unknown or not applicable."""
+    """One system's row in the table of `podium route`; shares are fractions; None is unknown."""
 
     system: str
     kind: RouteKind
@@ -230,7 +230,7 @@ def _wrapped(sentences: Sequence[str]) -> list[str]:
 
 
 def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Return sentences on the smallest difference that this number of questions can show."""
+    """Return sentences on the smallest difference that the number of questions can show."""
     n, effect = len(routing.questions), detectable_effect(rows)
     if effect is None:
         questions = f"{n} question" if n == 1 else f"{n} questions"

@@ -179,7 +179,7 @@ def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
 
 
 def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
-    """Return the BCa bootstrap interval of `estimate`; `away`: each question's influence on it."""
+    """Return the BCa bootstrap interval of an estimate; `away`: influence of each question."""
     ties = (np.abs(resampled - estimate) <= TIE).mean() / 2
     bias = normal_quantile(float((resampled < estimate - TIE).mean() + ties))
     acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
@@ -242,7 +242,7 @@ def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: i
 
 @dataclass(frozen=True, slots=True)
 class Cochran:
-    """Result of Cochran's Q test (chi-squared, k - 1 degrees): do k systems differ in accuracy?"""
+    """Result of Cochran's Q test (chi-squared, df = k - 1): do k systems differ in accuracy?"""
 
     q: float
     df: int
@@ -333,7 +333,7 @@ def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Va
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
-    """Return `Variance` from two systems' grades (questions, epochs); one epoch: `within` is 0."""
+    """Return the `Variance` of two systems' grades (questions, epochs); one epoch: `within` 0."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
     noises = [(grades.var(axis=1, ddof=1).mean(), grades.shape[1]) for grades in (ours, theirs)
               if grades.shape[1] > 1]  # fmt: skip
@@ -476,7 +476,7 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:
-    """Return the binomial p-value of a share `margin` of won (if negative: lost) questions."""
+    """Return a binomial p-value: a share `margin` of the questions is won (if negative: lost)."""
     if margin < 0:
         lost = ceil(-float(deltas.sum()) - TIE * deltas.size)
         return float(special.bdtrc(lost - 1, deltas.size, -margin)) if lost > 0 else 1.0

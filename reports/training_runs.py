@@ -114,7 +114,7 @@ def _whole_lines(path: Path) -> tuple[list[str], bool]:
 
 
 def _object(line: str) -> dict[str, Any]:
-    """Parse a line as a JSON object; return an empty object if it is not one."""
+    """Parse a line as a JSON object; return an empty object for any other text."""
     try:
         read: object = json.loads(line)
     except (ValueError, RecursionError):

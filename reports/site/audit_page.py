@@ -215,7 +215,7 @@ def _bill_bars(reconciliation: Reconciliation) -> list[WaterfallBar]:
 
 
 def _bars(steps: Steps) -> list[WaterfallBar]:
-    """Return a bar for each step; it starts where the previous bar ends."""
+    """Return a bar per step: totals start at 0, other bars where the previous bar ends."""
     end, placed = ZERO, list[WaterfallBar]()
     for label, figure, kind, value in steps:
         start = {"whole": ZERO, "less": end - value}.get(kind, end)
@@ -297,7 +297,7 @@ class _ShownFaults:
         return query_address(block.name, question, epoch, row.system) if exists else ""
 
     def _asked(self, fault: AuditFault, files: RunFiles) -> tuple[str, int]:
-        """Return the question and epoch of a fault's sample or call."""
+        """Return the question and epoch of a fault's sample or call; `("", 0)` if unknown."""
         if match := SAMPLE.fullmatch(fault.where):
             return match[1], int(match[2])
         if fault.task not in self.calls:  # read only if there is a fault

@@ -165,7 +165,7 @@ def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
-    """Write only the page of trainings; UserError for a folder without one, or a foreign `out`."""
+    """Write only the page of trainings; UserError if a folder has none, or for a foreign `out`."""
     refuse_foreign_site(out)
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")

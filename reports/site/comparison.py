@@ -254,7 +254,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
 
 
 def _main(block: BlockSummary) -> list[TableRow]:
-    """Return the rows shown large: declared system and reference; empty if not compared."""
+    """Return the rows shown large: declared system and reference; empty without a comparison."""
     row = headline_row(block.rows, block.declared)
     references = [row for row in block.rows if row.verdict == "reference"]
     return [row, *references] if row else []

@@ -32,7 +32,7 @@ ONE_FILE, MOST = 1_000_000, 2_000_000
 NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
-"""Maximum number of reasons stored in full (of more, only the kind); maximum length of a reason."""
+"""Maximum reasons of wrong or missing grades stored in full (then kinds); maximum length of one."""
 OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
 """Ids and measured times, removed from reasons because they make equal reasons differ."""
 NONE = 0xFFFFFFFF
@@ -53,7 +53,7 @@ NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
 
 @dataclass(frozen=True, slots=True)
 class SiteBlock:
-    """One block of a report: comparable rows and their questions; it fixes the order of cells."""
+    """One block of a report: comparable rows and their questions, in the order of the cells."""
 
     name: str
     """Name of the block, unique within a report; part of URLs and file names."""
@@ -61,7 +61,7 @@ class SiteBlock:
     """Number, among all rows of the report, of the block's first row; its other rows follow."""
     pairs: tuple[Pair, ...]
     questions: tuple[str, ...]
-    """The ids of its questions, sorted."""
+    """The ids of the block's questions, sorted."""
     epochs: int
     shown: bool
     """False if no text of the suite may be published."""
@@ -241,7 +241,7 @@ def _reason(result: QuestionResult, publishable: bool) -> str:
 
 
 def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a block's cells; add new reasons (why no grade) to `reasons`."""
+    """Return a block's cells as arrays; add new reasons of wrong or missing grades to `reasons`."""
     shape = (len(block.pairs), len(block.questions) * block.epochs)
     cells = {name: np.full(shape, empty, kind) for name, (kind, empty) in TYPES.items()}
     places = block.places()

@@ -38,7 +38,7 @@ class ServedSystem:
     """The directory, given by the user, that contains the system's journals."""
     files: RunFiles
     row: int
-    """The system's row number; it follows the numbers of the report's rows."""
+    """The system's row number, after the numbers of the report's rows."""
     run: RunQueries
 
     @property

@@ -105,7 +105,7 @@ def text_files(
 
 
 def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
-    """Return the notice of a site without queries' texts; empty if the site has them."""
+    """Return the notice of a site without queries' texts; empty if the texts are included."""
     notice = f"The texts of {_queries(rows):,} queries are not included; `podium view` shows them."
     return () if _are_wanted(rows, include) else (notice,)
 
