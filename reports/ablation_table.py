@@ -1,4 +1,4 @@
-"""Build the ablation table from training folders and evaluation logs: rows, terminal, files."""
+"""Build the table of conductor ablations from training and log folders: rows, terminal, files."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ ALL = "all"  # all suites together; every question has the same weight
 
 @dataclass(frozen=True)
 class AblationRuns:
-    """One ablation: its description, and a training folder and a log folder for each seed."""
+    """One ablation of a conductor: its description, a training folder and a log folder per seed."""
 
     name: str
     says: str
@@ -36,12 +36,12 @@ class AblationRuns:
 
     @cached_property
     def system_runs(self) -> tuple[SystemRun, ...]:
-        """The evaluations in `logs`, cached after the first read."""
+        """The evaluations of the trained conductors, read once from the log folders."""
         return tuple(run for path in self.logs for run in load_runs([path])[0])
 
 
 WORDS = ("leaked", "accuracy_unleaked")
-"""Two columns: share of the plans that contain the answer; accuracy without these plans."""
+"""Two columns: share of plans whose subtasks contain the answer; accuracy without these plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ Attempts = Mapping[str, list[QuestionResult]]
 
 
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
-    """Return a row per ablation and suite (first `all`); UserError if grader versions differ."""
+    """Return a row per ablation and suite (first `all`); UserError if suite versions differ."""
     refuse_mixed_versions([run for variant in variants for run in variant.system_runs])
     attempts = {variant.name: _attempts_by_suite(variant) for variant in variants}
     rows = [row for variant in variants for row in _rows(variant, attempts[variant.name])]
@@ -102,7 +102,7 @@ def _compared(
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
-    """Return suite or `ALL` -> attempts of all seeds, without questions that chose checkpoints."""
+    """Return suite (or `ALL`) -> results of all seeds, without questions that chose checkpoints."""
     by_suite: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
@@ -161,7 +161,7 @@ def _training(variant: AblationRuns) -> dict[str, Any]:
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the step with the best validation, the earliest if equal; ungraded counts as wrong."""
+    """Return the (earliest) step with the best validation; ungraded questions count as wrong."""
     validations = [(line["validation"], line["step"]) for line in lines if "validation" in line]
     judged = [
         (validation["correct"] * (1 - (validation.get("masked") or 0.0)), -step)
@@ -211,7 +211,7 @@ LEGEND = (
 def write_ablations(
     variants: Sequence[AblationRuns], reference: str, out: Path
 ) -> tuple[str, tuple[Path, ...]]:
-    """Write ablations.md and .csv; return the text for a terminal, and the files."""
+    """Write ablations.md and ablations.csv; return the text for a terminal, and the file paths."""
     render.refuse_foreign(out, MARKS)
     rows = ablation_rows(variants, reference)
     total = [row for row in rows if row.suite == ALL]

@@ -1,4 +1,4 @@
-"""Means over all suites, if there are two or more: per system, label, pool and price book."""
+"""Each system's means over all suites, if there are two or more, by label, pool and price book."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -47,7 +47,7 @@ class AcrossRow:
     rows: tuple[TableRow, ...]
     """The rows from which the means are taken, one for each suite that the system ran on."""
     missing: tuple[str, ...]
-    """Suites of the group on which this system has no row, no accuracy, or two rows."""
+    """Suites on which this system has no row, no accuracy, or two rows: then it has no mean."""
     accuracy: float | None
     """Mean of the suites' accuracies; None if any is missing. Next two fields: 95 % interval."""
     ci_low: float | None
@@ -71,12 +71,15 @@ class AcrossRow:
 
     @property
     def first(self) -> TableRow:
-        """The row from which label, pool and price book are taken."""
+        """The system's first row; all its rows have the same label, pool and price book."""
         return self.rows[0]
 
 
 def across_rows(pairs: Sequence[Pair]) -> tuple[AcrossRow, ...]:
-    """Return a row per system over all suites, best first; groups of one suite are left out."""
+    """Return each system's means over suites with the same pool, prices and label, best first.
+
+    Rows whose pool, price book and label occur on one suite only are left out.
+    """
     groups: dict[tuple[object, ...], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(block_of(pair[0])[1:], []).append(pair)
@@ -160,7 +163,7 @@ COLUMNS: Columns[AcrossRow] = (
 
 
 def across_text(rows: Sequence[AcrossRow]) -> str:
-    """Return tables for a terminal; empty if there is no row over several suites."""
+    """Return tables of means over suites for a terminal; empty if there are no such means."""
     columns: Columns[AcrossRow] = (("system", lambda row: row.name), *COLUMNS)
     tables: list[str] = []
     for title, of in across_tables(rows):
@@ -170,7 +173,7 @@ def across_text(rows: Sequence[AcrossRow]) -> str:
 
 
 def across_markdown(rows: Sequence[AcrossRow]) -> str:
-    """Return the section of table.md; empty if there is no row over several suites."""
+    """Return the section of table.md on means over suites; empty if there are no such means."""
     columns: Columns[AcrossRow] = (
         ("system", lambda row: f"`{row.name}`" + (f" {row.args}" if row.args else "")),
         *COLUMNS,
@@ -183,7 +186,7 @@ def across_markdown(rows: Sequence[AcrossRow]) -> str:
 
 
 def across_tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]]:
-    """Return the rows of each table, with their title: suites, label, pool, prices."""
+    """Return the tables of means, each with a title: suites, label, pool, prices, seed."""
     groups: dict[str, list[AcrossRow]] = {}
     for row in rows:
         groups.setdefault(group_title(row), []).append(row)
@@ -194,7 +197,7 @@ def across_tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]
 
 
 def group_title(row: AcrossRow) -> str:
-    """Return what one table's rows share, as its title: `rehearsal, pool rehearsal (c95a), ...`."""
+    """Return the title of a table of means: what its rows share, e.g. `live, pool mine, ...`."""
     top = row.first
     split = "" if top.split == "eval" else f"{top.split} split, "
     book = pinned_name(top.price_book, top.price_book_sha256)
@@ -203,7 +206,7 @@ def group_title(row: AcrossRow) -> str:
 
 
 def across_data(row: AcrossRow, places: Mapping[int, int]) -> dict[str, object]:
-    """Return a row for table.json; `places`: id of a suite's row -> its index in that file."""
+    """Return a row of means for table.json; `places`: id of a suite's row -> index in the file."""
     values = {field.name: getattr(row, field.name) for field in fields(row)}
     shared = {name: getattr(row.first, name) for name in ("label", "pool", "price_book", "seed")}
     return {**shared, **values, "rows": [places[id(each)] for each in row.rows]}

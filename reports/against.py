@@ -25,34 +25,34 @@ from podium.reports.stats import TIE, Bounds
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """One property that differs between the two runs, such as the pool or a version."""
+    """One property, such as the pool or a version, that differs between two compared runs."""
 
     name: str
     here: str
     against: str
     systems: tuple[str, ...]
-    """The systems, in both runs, that have this change, e.g. `aime25 moa-lite`."""
+    """The systems with this change, each with its suite, e.g. `aime25 moa-lite`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostChange:
-    """Mean US dollars per query at list price, on questions that are fully priced in both runs."""
+    """A system's mean list dollars per query in two runs, on questions priced in both runs."""
 
     n: int
     here: Decimal
     against: Decimal
     interval: Bounds | None
-    """Interval of the mean change, paired by question; None if it cannot be estimated."""
+    """95 % interval of the mean change, paired by question; None if it cannot be estimated."""
 
     @property
     def change(self) -> Decimal:
-        """Dollars per query of `here` minus those of `against`."""
+        """Dollars per query in the run `here` minus those in the reference run `against`."""
         return self.here - self.against
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedVerdict:
-    """A question on which a system's mean grade over epochs changed."""
+    """A question on which a system's mean grade over epochs differs between two runs."""
 
     question: str
     here: float
@@ -61,18 +61,18 @@ class ChangedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SystemDifference:
-    """One system in two runs, compared on the questions that are graded in both."""
+    """One system in two runs, compared on the questions that were graded in both runs."""
 
     suite: str
     split: str
     system: str
     args: str
     difference: Difference
-    """`here` minus `against`; `n_better`: questions with a higher grade in `here`; Holm's p."""
+    """Run `here` minus run `against`, with Holm's p; `n_better`: questions better in `here`."""
     unpaired: int
-    """Questions that were graded in one of the runs only."""
+    """Number of questions that were graded in only one of the two runs."""
     cost: CostChange | None
-    """None if no question has a price in both runs."""
+    """Dollars per query in both runs; None if no question has a price in both."""
     changed: tuple[ChangedVerdict, ...]
 
     @property
@@ -82,25 +82,25 @@ class SystemDifference:
 
     @property
     def tied(self) -> int:
-        """Questions on which both runs have the same mean grade."""
+        """Number of questions on which both runs have the same mean grade."""
         return self.difference.n_paired - self.difference.n_better - self.difference.n_worse
 
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """Two runs compared: `here` with the reference run `against`."""
+    """The comparison of the run `here` with the reference run `against`."""
 
     here: str
     against: str
     changes: tuple[RunChange, ...]
     systems: tuple[SystemDifference, ...]
     only_here: tuple[str, ...]
-    """Systems that only this run has, e.g. `aime25 moa-lite`."""
+    """Systems that only the run `here` has, e.g. `aime25 moa-lite`."""
     only_against: tuple[str, ...]
 
 
 def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
-    """Compare the logs below `here` with those below `against`; UserError if they share a log."""
+    """Compare the logs below `here` with the logs below `against`; UserError for a shared log."""
     here_runs, against_runs = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
     if both := _logs(here_runs) & _logs(against_runs):
         raise UserError(f"{min(both)} is on both sides of --against. Name two different runs.")
@@ -110,7 +110,7 @@ def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
 def compare_runs(
     here: Sequence[SystemRun], against: Sequence[SystemRun], names: tuple[str, str]
 ) -> RunDifference:
-    """Compare each system with the same one of the other run; UserError if none is comparable."""
+    """Compare each system in two runs with itself; UserError if no question was graded in both."""
     if not {run.facts.suite for run in here} & {run.facts.suite for run in against}:
         sat = (", ".join(sorted({run.facts.suite for run in runs})) for runs in (here, against))
         raise UserError("No suite is in both runs: {} here, {} there.".format(*sat))
@@ -147,7 +147,7 @@ Matched = tuple[SystemRun, SystemRun]
 
 
 def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Matched]:
-    """Pair each system with the same system in the other run (the most similar, if several)."""
+    """Pair each run of a system in `here` with the most similar run of this system in `against`."""
     candidates, pairs = list(against), list[Matched]()
     for run in sorted(here, key=lambda run: (_named(run), _arguments(run))):
         if match := counterpart(run, candidates):
@@ -157,7 +157,7 @@ def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Ma
 
 
 def counterpart(system_run: SystemRun, runs: Sequence[SystemRun]) -> SystemRun | None:
-    """Return the most similar evaluation of the same system in `runs`; None if it has none."""
+    """Return the most similar run of the same suite and system among `runs`, or None."""
     same = [candidate for candidate in runs if _sat(candidate) == _sat(system_run)]
     return max(same, key=lambda candidate: _shared(system_run, candidate), default=None)
 
@@ -202,7 +202,7 @@ Costs = Mapping[str, Decimal]
 
 
 def _costs(system_run: SystemRun) -> Costs:
-    """Return question -> mean dollars over its graded epochs, if all these epochs have a price."""
+    """Return question -> mean dollars over graded epochs, if all these epochs have a price."""
     by_question: dict[str, list[Decimal | None]] = {}
     for attempt in system_run.attempts:
         if attempt.graded:
@@ -226,7 +226,7 @@ UNSTATED = "not stated"
 
 
 def _facts_of(system_run: SystemRun) -> Mapping[str, str]:
-    """Return name -> value of the properties in which two runs of a system may differ."""
+    """Return a run's properties (name -> value) in which two runs of a system may differ."""
     facts = system_run.facts
     podium, inspect = _versions(system_run.paths[0])
     return {
@@ -268,7 +268,7 @@ def _versions(log: Path) -> tuple[str, str]:
 
 
 def _changes(pairs: Sequence[Matched]) -> tuple[RunChange, ...]:
-    """Return each change once, with all systems that have it, in the order of `_facts_of`."""
+    """Return each changed property once, with all affected systems, in the order of `_facts_of`."""
     by_change: dict[tuple[str, str, str], list[str]] = {}
     facts = [(_named(here), _facts_of(here), _facts_of(against)) for here, against in pairs]
     for name in _facts_of(pairs[0][0]) if pairs else ():
@@ -281,7 +281,7 @@ def _changes(pairs: Sequence[Matched]) -> tuple[RunChange, ...]:
 SCHEMA = "podium-against-1"
 FILE = "against.json"
 NAMED = 20
-"""Maximum number of questions, or of systems, that the terminal lists; the file has all."""
+"""Maximum number of questions or systems that the terminal lists; against.json has all."""
 FIGURES: Columns[SystemDifference] = (
     ("system", lambda row: row.name),
     ("won", lambda row: str(row.difference.n_better)),
@@ -299,7 +299,7 @@ LEFT_OUT = ("other run", "tied", label("usd_per_query"), label("ci_low"))
 
 
 def write_against(dirs: Sequence[Path], against: Path, out: Path) -> tuple[str, tuple[Path, ...]]:
-    """Write the comparison of two runs into `out`; return its text for a terminal, and files."""
+    """Write against.json on two runs into `out`; return text for a terminal, and file paths."""
     render.refuse_foreign(out, {FILE: f'"{SCHEMA}"'})
     runs = difference_of_runs(dirs, against)
     data = json.dumps({"schema": SCHEMA, **asdict(runs)}, indent=1, default=plain)
@@ -348,7 +348,7 @@ def _relative(cost: CostChange | None) -> str:
 
 
 def _moved(runs: RunDifference) -> list[str]:
-    """Return a sentence per system with its changed verdicts, up to `NAMED` questions in all."""
+    """Return a sentence per system on questions won or lost, at most `NAMED` questions in all."""
     sentences, room = list[str](), NAMED
     for system in runs.systems:
         moved = [f"{q.question} {'won' if q.here > q.against else 'lost'}" for q in system.changed]

@@ -36,11 +36,11 @@ DEFAULTS = ReportOptions()
 
 
 def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
-    """Return the reference, the run that the others are compared with; None if there is none.
+    """Return the reference, the run that all others are compared with; None if there is none.
 
-    It is the system named `vs`, graded or not; else `best-single`, chosen on the train split; else
-    the pool's first `single:` worker. All are fixed before the run, so no result decides.
-    Two runs of one system are ordered by arguments, then by age.
+    The reference is the system named `vs`, graded or not; else `best-single`, chosen on the train
+    split; else the pool's first `single:` worker. All three are fixed before the run, so no result
+    decides. Two runs of one system are ordered by arguments, then by age.
     """
     if vs is not None:
         matches = [system_run for system_run in system_runs if system_run.facts.system == vs]
@@ -72,7 +72,7 @@ def group_of(system_run: SystemRun) -> Group:
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return groups of evaluations: (run cut to `options.epochs`, its epochs before the cut)."""
+    """Return groups of comparable runs: (run with only the chosen epochs, number of all epochs)."""
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
@@ -86,7 +86,7 @@ def comparable_groups(
 
 
 def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
-    """Raise UserError if a suite occurs in two versions: its rows are not comparable."""
+    """Raise UserError if a suite occurs in two versions, whose rows are not comparable."""
     again = ", or give the older one to podium regrade --all"
     ways = {"suite_version": again, "data_revision": "", "overflows": again}
     for field, way in ways.items():
@@ -182,7 +182,7 @@ def pinned_name(name: str, digest: str) -> str:
 
 
 def pool_name(row: TableRow, rows: Sequence[TableRow]) -> str:
-    """Return a row's pool, with its seed or digest only if `rows` have several of these."""
+    """Return a row's pool, with its seed or digest only if `rows` have several seeds or digests."""
     digests = {peer.pool_sha256 for peer in rows if peer.pool == row.pool}
     name = row.pool if len(digests) == 1 else pinned_name(row.pool, row.pool_sha256)
     return name if len({peer.seed for peer in rows}) == 1 else f"{name}, seed {row.seed}"
@@ -206,7 +206,7 @@ def asked_name(row: TableRow) -> str:
 
 
 def prompt_words(prompt: Prompt, equal: str) -> str:
-    """Return prompt and equal budget as a suffix; empty for the official prompt and no budget."""
+    """Return the end of a title: the prompt, unless official, and the equal budget, if any."""
     suffix = "" if prompt == OFFICIAL else f", {prompt} prompt"
     return f"{suffix}, within {equal}" if equal else suffix
 
@@ -218,7 +218,7 @@ def avg_at(rows: Sequence[TableRow]) -> str:
 
 
 def reference_of_block(rows: Sequence[TableRow]) -> str:
-    """Return the system that a block is compared with, or `none`."""
+    """Return the system that a block of rows is compared with, or `none`."""
     return next((row.reference for row in rows if row.reference), "none")
 
 
@@ -258,7 +258,7 @@ def box_of(row: TableRow) -> str:
 
 
 def boxes_of(rows: Sequence[TableRow]) -> list[str]:
-    """Return the sandboxes that graded some rows; if several, each row must state its own."""
+    """Return the sandboxes that graded rows; if there are several, each row must state its own."""
     return sorted({box_of(row) for row in rows if row.box})
 
 

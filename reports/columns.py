@@ -33,14 +33,14 @@ class Column:
     """A column's name, meaning and unit, for the terminal, Markdown, LaTeX, page and files."""
 
     key: str
-    """Its name in table.csv, table.json, table.parquet and data frames."""
+    """The column's name in table.csv, table.json, table.parquet and data frames."""
     tip: str
     unit: str = ""
     """`share` and `points` are fractions of 1, shown in percent; `%` is in percent already."""
     label: str = ""
-    """Its header in table.md and on the HTML page; empty for columns of data files only."""
+    """The header in table.md and on the HTML page; empty if only data files have the column."""
     narrow: str = ""
-    """Its header in a terminal and in LaTeX, where there is less room."""
+    """The header in a terminal and in LaTeX, where there is less room; empty: as `label`."""
 
     def shown(self, value: Any) -> str:
         """Return a value of the column as text, formatted for the column's unit."""
@@ -58,7 +58,7 @@ _TEXT = files("podium.reports").joinpath("columns.toml").read_text(encoding="utf
 DECLARED: Mapping[str, Column] = {
     key: Column(key, **settings) for key, settings in tomllib.loads(_TEXT).items()
 }
-"""Key -> column, in the order of table.csv."""
+"""Key in columns.toml -> column, in the order of table.csv."""
 
 
 def label(key: str) -> str:
@@ -126,7 +126,7 @@ def _interval(row: TableRow) -> str:
 
 
 def _difference(row: TableRow) -> str:
-    """Return the difference from the reference in points, with its interval and verdict."""
+    """Return a row's difference from the reference in points, with its interval and verdict."""
     if row.verdict == "reference":
         return "reference"
     if row.paired_diff is None:
@@ -182,7 +182,7 @@ FULL: Mapping[str, Show] = {
     "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }
-"""Key -> cell of table.md and the HTML page, for columns that `Column.cell` does not format."""
+"""Key -> function from row to cell for table.md and the page, if not formatted by `Column.cell`."""
 NARROW: Mapping[str, Show] = {
     "paired_diff": lambda row: points(row.paired_diff),
     "invalid_plan_pct": lambda row: share(row.invalid_plan_pct),
@@ -191,4 +191,4 @@ NARROW: Mapping[str, Show] = {
     "calls": _counted("calls", 1),
     "critical_path_s": _counted("critical_path_s", 2),
 }
-"""Key -> cell of a terminal and of LaTeX, for columns whose cell differs from `FULL`."""
+"""Key -> function from row to cell for a terminal and LaTeX, if it differs from `FULL`."""

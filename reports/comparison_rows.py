@@ -34,11 +34,11 @@ Pair = tuple[TableRow, SystemRun]  # a row and the system run that it is made fr
 
 OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
 OF_TOTALS = [name for name in COLUMNS if name in {field.name for field in fields(SystemTotals)}]
-"""`OF_FACTS`, `OF_TOTALS`: columns copied from equal fields of `RunFacts` and `SystemTotals`."""
+"""`OF_FACTS`, `OF_TOTALS`: columns with the name of a field of `RunFacts` or `SystemTotals`."""
 RULES = {BEST_SINGLE: "chosen on the train split"}
 FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
-"""Maximum characters of a system's arguments in a footnote; longer arguments: see the CSV."""
+"""Maximum characters of a system's arguments in a footnote; table.csv has longer ones."""
 
 
 def pair_rows(system_runs: Sequence[SystemRun], options: ReportOptions) -> list[list[Pair]]:
@@ -71,7 +71,7 @@ def _block(group: Sequence[tuple[SystemRun, int]], options: ReportOptions) -> li
 def with_difference(
     row: TableRow, delta: Difference | None, reference: tuple[str, str]
 ) -> TableRow:
-    """Return a row with columns on its difference from a reference (name, rule), if it has any."""
+    """Return a table row with columns on its difference from a reference, if there is one."""
     if delta is None:
         return row
     return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(delta))
@@ -151,7 +151,7 @@ def habits_of(attempts: Sequence[QuestionResult]) -> PlanHabits | None:
 
 
 def plan_columns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
-    """Return the columns on a conductor's plans; empty for other systems."""
+    """Return a row's columns on its conductor's plans; empty for systems without plans."""
     habits = habits_of(attempts)
     if habits is None:
         return {}
@@ -169,7 +169,7 @@ TURNS = "{turns:.1f} turns, {tool_calls:.1f} tool calls a sample, {n_limited} en
 
 
 def _turns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
-    """Return the columns on multi-turn tasks; empty for other suites."""
+    """Return a row's columns on multi-turn tasks; empty for other suites."""
     turned = [attempt for attempt in attempts if attempt.turns is not None and attempt.graded]
     if not turned:
         return {}
@@ -229,7 +229,7 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return dollars of the user's GPUs by output tokens; None if tokens or prices are unknown."""
+    """Return dollars of the user's GPUs, by output tokens; None if tokens or prices are unknown."""
     dollars: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)
@@ -330,7 +330,7 @@ def _notes_on_money(
 
 
 def _arguments(facts: RunFacts) -> dict[str, object]:
-    """Return a system's arguments, paths cut to file names, because folders differ by machine."""
+    """Return a system's arguments, paths cut to file names because folders differ by machine."""
     arguments: dict[str, object] = dict(facts.args)
     for name, value in facts.args.items():
         path = PurePath(value if isinstance(value, str) else "")
@@ -340,7 +340,7 @@ def _arguments(facts: RunFacts) -> dict[str, object]:
 
 
 def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> str:
-    """Return a cell with dollars per query or, if unknown, the number of unpriced calls."""
+    """Return a table cell with dollars per query or, if unknown, the number of unpriced calls."""
     if value is None and not auditable:
         return "not auditable"
     return f"—({unpriced} unpriced)" if value is None and unpriced else usd(value)
@@ -349,7 +349,7 @@ def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> st
 def paid_cell(
     low: Decimal | None, high: Decimal | None, unpriced: int, auditable: bool = True
 ) -> str:
-    """Return a cell with the paid dollars: a number, a range, or a lower bound.
+    """Return a table cell with the paid dollars: a number, a range, or a lower bound.
 
     >>> paid_cell(Decimal("0.0123"), Decimal("0.015"), 0)
     '0.0123–0.0150'

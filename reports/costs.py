@@ -1,4 +1,4 @@
-"""Statistics on cost, from each question's means: ratios, cost of pass, Pareto frontier, regret."""
+"""Statistics on dollars per question: ratios, cost of a right answer, Pareto frontier, regret."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -24,7 +24,11 @@ class CostOfPass:
 
 
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
-    """Return mean(ours) / mean(theirs) and its BCa interval; `means`: both, in each resample."""
+    """Return the ratio of two systems' mean dollars, mean(ours) / mean(theirs), with BCa interval.
+
+    `means`: both systems' mean dollars in each bootstrap resample. None if there is no question, if
+    a cost is unknown, or if `theirs` sum to 0.
+    """
     if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < stats.TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -33,7 +37,7 @@ def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Boun
 
 
 def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the cost of a right answer; `right`: each question's mean grade. None if unknown."""
+    """Return the cost of a right answer (`right`: mean grades); None if a value is unknown."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     able = right > 0
@@ -46,7 +50,7 @@ def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
 
 
 def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the lowest cost of pass: each question (row) goes to its cheapest right system."""
+    """Return the cost of a right answer if each question (row) had its cheapest right system."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -60,7 +64,7 @@ Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return, per system (last axis), whether no other system dominates it in cost and score."""
+    """Return whether each system (last axis) is on the Pareto frontier of cost and score."""
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
     cost: Floats = np.where(unknown, math.inf, costs)
     score: Floats = np.where(unknown, -math.inf, scores)
@@ -79,7 +83,10 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
-    """Return the concave hull's corners by rising cost; a random mix of two is between them."""
+    """Return the corners (cost, score) of the systems' concave hull, by rising cost.
+
+    Random mixes of the systems at two neighbouring corners lie between the corners.
+    """
     on = non_dominated(costs, scores)
     points = sorted(set(zip(costs[on].tolist(), scores[on].tolist(), strict=True)))
     corners: list[Point] = []
@@ -100,7 +107,7 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
 
     Average Improvement in Quality (RouterBench, arXiv 2403.12031, section 3.2), by the formula; the
     published code divides by `high` alone. Above the cost of the dearest corner the hull is flat;
-    below the cheapest corner it is 0. None if no system is known, or `high` is not above `low`.
+    below the cheapest corner it is 0. None if no cost is known, or if `high` is not above `low`.
     """
     corners = hull(costs, scores)
     if not corners or not high > low:
@@ -118,7 +125,7 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class BlockArrays:
-    """Arrays (questions, systems) of each question's mean score, dollars and tokens."""
+    """Arrays (questions, systems) of each question's mean score, dollars and tokens over epochs."""
 
     scores: Floats
     usd: Floats  # like `tokens`, all NaN for a system with any unknown value
@@ -130,7 +137,7 @@ class BlockArrays:
 
 
 def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
-    """Return each question's means over its epochs, for several system runs on one suite."""
+    """Return each question's mean score, dollars and tokens over epochs, for runs on one suite."""
     graded = [[attempt for attempt in run.attempts if attempt.graded] for run in group]
     topics = {attempt.question: attempt.topic for attempts in graded for attempt in attempts}
     places = {question: index for index, question in enumerate(sorted(topics))}
@@ -155,7 +162,7 @@ def _fill(column: Floats, rows: NDArray[np.int64], values: Sequence[float | None
 
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return each system's columns on errors and cost; `reference`: index of the reference."""
+    """Return table columns on errors and dollars per system; `reference`: the reference's index."""
     systems = range(block.scores.shape[1])
     if not block.scores.size:
         return [{} for _ in systems]
@@ -181,7 +188,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
 
 
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return two masks: `plain` systems with known dollars; questions graded for all of them."""
+    """Return two masks: priced systems without hindsight; questions graded for all of these."""
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
     return systems, np.asarray(~gaps, dtype=np.bool_)
@@ -218,9 +225,10 @@ def _own(block: BlockArrays, column: int, resampled: Floats) -> dict[str, Any]:
 
 
 def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> dict[str, Any]:
-    """Return a row's columns on its difference and cost ratio to the reference.
+    """Return a system's columns on its score difference from the reference, and their cost ratio.
 
-    `pair`: indices of row and reference; `resampled`: means of difference and of both costs.
+    `pair`: indices of the system and of the reference. `resampled`: in each resample, the mean
+    difference and the mean dollars of both.
     """
     column, reference = pair
     deltas = block.scores[:, column] - block.scores[:, reference]
@@ -237,10 +245,10 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
 def regrets(block: BlockArrays) -> list[dict[str, Any]]:
     """Return each system's regret to an oracle, which picks the best system for each question.
 
-    Accuracy: the oracle's less the system's, over the questions that all systems were graded on.
-    Dollars: the system's less those of the cheapest system that is as good on the question, over
-    the questions that it got at least partly right. Systems that see the right answers or were
-    chosen in hindsight get no regret; if fewer than two systems remain, none does.
+    In accuracy: the oracle's minus the system's, over the questions graded for all systems. In
+    dollars: the system's minus those of the cheapest system that is as good on the question, over
+    the questions that the system got at least partly right. Systems that see the right answers or
+    were chosen in hindsight get no regret; if fewer than two systems remain, no system gets one.
     """
     graded = block.plain & ~np.isnan(block.scores).all(axis=0)
     places = np.flatnonzero(graded)

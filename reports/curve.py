@@ -21,7 +21,7 @@ Chart = tuple[str, str, Series]
 
 
 def figure_of_charts(charts: Sequence[Chart]) -> Figure:
-    """Draw charts in one figure, two side by side; a system keeps its colour and marker."""
+    """Draw charts in one figure, two side by side; each system has one colour and marker."""
     across, down = min(2, len(charts)), -(-len(charts) // 2)
     figure: Any = Figure(figsize=(8.4 * across, 4.8 * down), layout="constrained")
     names = [*dict.fromkeys(name for _, _, series in charts for name in series)]
@@ -49,7 +49,7 @@ def _scale(axes: Any, places: Sequence[float]) -> None:
 
 
 def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
-    """Return charts of each block against dollars and seconds, or against its equal budget."""
+    """Return each block's charts of accuracy against dollars and seconds, or its equal budget."""
     charts = budget_charts([row for row in rows if row.equal])
     for block in blocks.blocks_of([row for row in rows if not row.equal]):
         title = f"{blocks.asked_name(block[0])}, pool {blocks.pool_name(block[0], rows)}"
@@ -97,7 +97,7 @@ def refuse_curve(path: Path) -> None:
 
 
 def write_curve(rows: Sequence[TableRow], path: Path) -> None:
-    """Draw the charts of rows into a PNG; UserError if no row has an accuracy and an x."""
+    """Draw the charts of rows into a PNG; UserError if no accuracy has a price or seconds."""
     if not (charts := charts_of(rows)):
         raise UserError(
             "No row has an accuracy together with a price or seconds. Leave --curve out."
@@ -107,7 +107,7 @@ def write_curve(rows: Sequence[TableRow], path: Path) -> None:
 
 
 def best_at_each_price(rows: Sequence[TableRow]) -> str:
-    """Return a text on each block: the systems whose accuracy no cheaper system reaches."""
+    """Return text on each block of rows: the systems whose accuracy no cheaper system reaches."""
     lines: list[str] = []
     for block in blocks.blocks_of(rows):
         panel = plot.panel_of(block)

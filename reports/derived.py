@@ -1,7 +1,8 @@
-"""Rows that are computed from other rows, scores by part of a suite, and summaries of blocks.
+"""Derived table rows (no own calls), scores by part of a suite, and summaries of row blocks.
 
-`self-consistency(maj@k of single:W)` votes over one worker's epochs; `oracle-router*` knows the
-answers: it is a bound, not a method. Derived rows are marked and change no other row's verdict.
+The row `self-consistency(maj@k of single:W)` is a vote over worker W's epochs. The row
+`oracle-router*` knows the answers: it is a bound, not a method. Derived rows are marked and change
+no other row's verdict.
 """
 
 import json
@@ -43,12 +44,12 @@ KEPT = (
     "price_book_date", "auditable", "box_python", "box_image", "box_image_id", "box_packages",
     "knowledge_cutoff", "uses_targets",
 )  # fmt: skip
-"""The columns that a derived row takes from the row that it is made from."""
+"""Columns that a derived row copies from the row that it is computed from."""
 SPENT = ("usd_per_query", "tokens_in", "tokens_out", "worker_tokens_out", "tokens_reasoning")
 
 
 def derived_rows(block: Sequence[Pair], options: ReportOptions) -> list[TableRow]:
-    """Return the derived rows of one block, compared with its reference like all other rows."""
+    """Return the derived rows of a block of rows, compared with the block's reference."""
     singles = [
         pair for pair in block if pair[0].system.startswith(SINGLE) and not pair[0].uses_targets
     ]
@@ -59,7 +60,7 @@ def derived_rows(block: Sequence[Pair], options: ReportOptions) -> list[TableRow
 
 
 def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | None) -> TableRow:
-    """Return a derived row compared with the reference; Holm's p counts it as a further test."""
+    """Return a derived row compared with the reference; Holm's p counts one further comparison."""
     reference = next((pair for pair in block if pair[0].verdict == "reference"), None)
     if reference is None:
         return row
@@ -75,7 +76,10 @@ def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | 
 
 
 def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
-    """Return row and grades of a worker's majority vote over k tries, at the cost of k tries."""
+    """Return row and grades of a majority vote over k tries of a worker; None without a vote.
+
+    The row costs as much as k tries.
+    """
     majority = intervals.majority(system_run, k)
     if majority is None:
         return None
@@ -99,9 +103,9 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
 
 
 def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
-    """Return row and grades of a router that knows each question's best worker.
+    """Return the derived row and the grades of a router that knows each question's best worker.
 
-    Only questions graded for all workers count; None without such a question or a second worker.
+    Only questions graded for all workers count. None if there is no such question or one worker.
     """
     if len(singles) < 2:
         return None
@@ -157,14 +161,14 @@ def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
 
 SUBJECT, PASS_AT = "subject", "pass@k"
 MOST_GROUPS = 12
-"""Maximum number of groups that tables show of a grouping, e.g. of subjects; files have all."""
+"""Maximum number of groups of questions (e.g. subjects) in a table; data files have all groups."""
 RANKS = ("easy", "medium", "hard")
-"""Groups that come first, in this order; all others follow by name."""
+"""Groups of questions that come first in tables, in this order; other groups follow by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """One system's score on one part of a suite, or its pass@k."""
+    """One system's score on one group of a suite's questions, or its pass@k on the suite."""
 
     row: TableRow
     grouping: str  # `difficulty`, `platform`, `subject` or `pass@k`
@@ -180,16 +184,16 @@ USUAL = 0.1  # assumed share of questions on which two systems differ, if none a
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The Pareto frontier of accuracy and dollars, over the systems that have both."""
+    """The Pareto frontier of accuracy and dollars, over the priced systems without hindsight."""
 
     questions: int  # number of questions on which all systems were graded; only they count here
-    on: tuple[str, ...]  # names of the systems that none dominates, by rising cost
+    on: tuple[str, ...]  # names of the systems on the frontier, by rising cost
     corners: tuple[tuple[float, float], ...]  # of the hull: US dollars per query and accuracy
     low: float
     high: float
     aiq: float | None
     aiq_singles: float | None
-    passed: CostOfPass | None  # if the cheapest right system answered each question: a bound
+    passed: CostOfPass | None  # if each question went to its cheapest right system: a bound
 
 
 DRAWS_SHARED = (
@@ -200,15 +204,15 @@ DRAWS_SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class BlockSummary:
-    """One block of comparable rows, with tests and remarks on all of them."""
+    """One block of comparable table rows, with statistical tests and remarks on the block."""
 
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """Cochran's Q of systems without hindsight or answers; None e.g. for several epochs."""
+    """Cochran's Q test of systems that do not see answers; None e.g. for several epochs."""
     frontier: Frontier | None
     declared: str = ""
-    """The headline's system, which was declared before the run; empty if none was."""
+    """The system that the run declared for the headline before it began; empty if none."""
     shares_draws: bool = False
     """Whether systems of the block may have shared replies of workers."""
 
@@ -219,7 +223,7 @@ class BlockSummary:
 
     @property
     def said(self) -> str:
-        """The first note on a table: the differences that it can detect, and shared replies."""
+        """The first note on the table: differences it can detect, and if systems share replies."""
         return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
 
     @property
@@ -237,7 +241,7 @@ class BlockSummary:
         return [*cutoff_lines(self.rows[0].dates, cutoffs), *filter(None, [message])]
 
     def _detectable(self) -> str:
-        """Return a sentence on the differences that this number of questions can detect."""
+        """Return a sentence on the differences that the block's number of questions can detect."""
         tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
         questions = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
         sizes = sorted(size for row in self.rows if (size := row.min_detectable) is not None)
@@ -286,7 +290,7 @@ def block_summary(block: Sequence[Pair]) -> BlockSummary:
 
 
 def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | None:
-    """Return the frontier of priced systems without hindsight or answers; None if under two."""
+    """Return the Pareto frontier of priced systems without hindsight; None for fewer than two."""
     there, both = costs.placeable(block)
     if there.sum() < 2 or not both.any():
         return None
@@ -310,21 +314,21 @@ def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | Non
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All contents of a report's tables; `fields` has the summary of each block, in order."""
+    """All contents of a report's tables; `fields` has a summary per block of comparable rows."""
 
     rows: tuple[TableRow, ...]
     parts: tuple[GroupScore, ...]
     fields: tuple[BlockSummary, ...] = ()
     derived: tuple[TableRow, ...] = ()
     pairs: tuple[tuple[Pair, ...], ...] = ()
-    """The rows again, block by block, each with the system run that it is made from."""
+    """The same rows, block by block, each with the system run that the row is computed from."""
     across: tuple[AcrossRow, ...] = ()
     """A row per system over all suites; empty if no two suites share label, pool and prices."""
     learning: tuple[LearningCost, ...] = ()
-    """Learning costs of systems, block by block; in each, the reference comes first."""
+    """Learning costs of systems, block by block; the reference comes first in each block."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
-        """Return the rows' scores by grouping, e.g. `subject`: a list of (grouping, scores)."""
+        """Return rows' scores by grouping of questions (e.g. `subject`): (grouping, scores)."""
         chosen = [score for score in self.parts if any(score.row is row for row in rows)]
         names = (*GROUPINGS, SUBJECT, PASS_AT)
         blocks = [(name, [score for score in chosen if score.grouping == name]) for name in names]
@@ -349,7 +353,7 @@ def compare(system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS)
 
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
-    """Return a row's scores by group and its pass@k; empty if it has neither."""
+    """Return a row's scores by group of questions, and its pass@k; empty if it has neither."""
     groups: list[tuple[str, str, Values]] = []
     attempts = system_run.attempts
     several = len({attempt.topic for attempt in attempts}) > 1
@@ -371,7 +375,10 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
 
 
 def _group(attempt: QuestionResult, grouping: str) -> str:
-    """Return a question's group in a grouping; empty without a group, or for a repeated subject."""
+    """Return a question's group (e.g. `hard`) in a grouping (e.g. `difficulty`); empty for none.
+
+    Ungraded questions have no group. A subject that repeats another group of the question is none.
+    """
     if not attempt.graded:
         return ""
     if grouping != SUBJECT:
@@ -380,7 +387,7 @@ def _group(attempt: QuestionResult, grouping: str) -> str:
 
 
 def largest_groups(scores: Sequence[GroupScore], limit: int) -> tuple[list[GroupScore], str]:
-    """Return the scores of the `limit` largest groups, and a note if groups are left out."""
+    """Return scores of the `limit` largest groups of questions, and a note on left-out groups."""
     sizes: dict[str, int] = {}
     for score in scores:
         sizes[score.group] = max(score.n, sizes.get(score.group, 0))
@@ -392,7 +399,7 @@ def largest_groups(scores: Sequence[GroupScore], limit: int) -> tuple[list[Group
 def by_group(
     scores: Sequence[GroupScore],
 ) -> tuple[list[str], list[tuple[TableRow, list[GroupScore | None]]]]:
-    """Return the groups of one grouping in display order, and each row with its scores."""
+    """Return groups of questions in display order, and each table row with its scores by group."""
     groups = sorted({score.group for score in scores}, key=_rank)
     rows = {id(score.row): score.row for score in scores}
     cells = {(id(score.row), score.group): score for score in scores}
@@ -400,6 +407,6 @@ def by_group(
 
 
 def _rank(group: str) -> tuple[int, int, str]:
-    """Return a sort key: easy before hard, pass@5 before pass@10, others by name."""
+    """Return a group's sort key: easy before hard, pass@5 before pass@10, other groups by name."""
     rank = RANKS.index(group) if group in RANKS else len(RANKS)
     return (rank, len(group) if group.startswith("pass@") else 0, group)

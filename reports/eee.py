@@ -1,4 +1,4 @@
-"""Exports runs as records for the archive Every Eval Ever 0.3, by system and suite."""
+"""Exports runs as records for the archive Every Eval Ever 0.3: one per system and suite."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ from podium.reports.site.texts import RowTexts
 SCHEMA = "0.3.0"
 OURS = "podium"
 HUB = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}( .*)?")
-"""A data revision on the Hugging Face Hub; its first group is the dataset's name."""
+"""A data revision on the Hugging Face Hub; the pattern's first group is the dataset's name."""
 UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 ABOUT = (
     *(
@@ -90,7 +90,7 @@ def _put(lines: str, path: Path) -> None:
 
 
 def _uuid(record: Mapping[str, Any]) -> UUID:
-    """Return the UUID that names a record's files: the digest of the record's content."""
+    """Return the UUID that names a record's files, made from the digest of the record's content."""
     digest = hashlib.sha256(render.as_json(record).encode()).digest()
     return UUID(bytes=digest[:16], version=4)
 
@@ -198,7 +198,7 @@ def _source(row: TableRow) -> dict[str, Any]:
 
 
 def _samples(record: Mapping[str, Any], texts: RowTexts) -> Iterator[dict[str, Any]]:
-    """Yield a record for each graded answer: one per question and epoch."""
+    """Yield a record for each graded answer, i.e. for each question and epoch."""
     result = record["evaluation_results"][0]
     shared = {
         "schema_version": SCHEMA,
@@ -245,7 +245,7 @@ def _attribution(answer: str) -> dict[str, Any]:
 
 
 def _tokens(detail: QueryDetail) -> dict[str, int] | None:
-    """Return the sums of tokens over all calls of a question; None if a count is unknown."""
+    """Return the sums of tokens over all calls for an answer; None if a count is unknown."""
     row = detail.row
     counts = (row.conductor_in, row.worker_in, row.conductor_out, row.worker_out)
     conductor_in, worker_in, conductor_out, worker_out = counts

@@ -1,4 +1,4 @@
-"""Reads runs for exports; each run must be finished and graded."""
+"""Reads runs for exports to other tools; each run must be finished and graded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from podium.reports.site.index import site_blocks
 from podium.reports.site.texts import RowTexts, row_texts
 
 Finished = tuple[TableRow, SystemRun, RowTexts]
-"""A row of a report, the system run that it is made from, and the source of its texts."""
+"""A table row, the system run that the row is computed from, and the logs with its texts."""
 
 
 def finished_runs(dirs: Sequence[Path]) -> list[Finished]:

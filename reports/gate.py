@@ -69,7 +69,7 @@ class GateRule(BaseModel):
         return (self.at_most if self.at_least is None else self.at_least) or 0.0
 
     def sentence(self, suite: str) -> str:
-        """Return the rule in words."""
+        """Return the rule in words, as applied to one suite."""
         text = f"{self.column} at {'most' if self.at_least is None else 'least'} {self.limit:g}"
         if self.column is None:
             text = f"not worse than {self.not_worse_than} by more than {self.points:g} points"
@@ -95,7 +95,7 @@ class RuleResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The result of a gate; `stated`: a text on whether it was written before the run."""
+    """The result of a gate; `stated`: a text on whether the gate was written before the run."""
 
     name: str
     stated: str
@@ -108,13 +108,13 @@ class GateResult:
 
     @property
     def headline(self) -> str:
-        """The outcome in a line."""
+        """The gate's outcome in one line, with the number of rules that hold."""
         count = [rule.outcome for rule in self.results].count("holds")
         return f"Gate {self.name}: {self.outcome} ({count} of {len(self.results)} rules hold)"
 
 
 def read_gate(path: Path) -> tuple[Gate, str]:
-    """Return the gate in a file and the file's sha256; UserError for the first mistake in it."""
+    """Return the gate (rules) in a file, and the file's sha256; UserError for the first mistake."""
     refuse_absent(path)
     content = read_limited(path, SETTINGS)
     try:
@@ -136,11 +136,11 @@ def read_gate(path: Path) -> tuple[Gate, str]:
 
 
 Check = tuple[GateRule, TableRow, SystemRun, SystemRun | None]
-"""A rule, a row that it applies to, the row's system run, and the run to compare with."""
+"""A rule, a table row that it applies to, the row's system run, and the run to compare with."""
 
 
 def gate_checks(gate: Gate, report: Report, baseline: Sequence[SystemRun] | None) -> list[Check]:
-    """Return checks of rules on their rows; UserError for unknown names. `baseline`: older run."""
+    """Pair rules with the rows to check; UserError for unknown names. `baseline`: earlier run."""
     suites, checks = sorted({row.suite for row in report.rows}), list[Check]()
     for rule in gate.rule:
         if rule.suite is not None and rule.suite not in suites:
@@ -174,7 +174,7 @@ def _checks(rule: GateRule, block: Sequence[Pair], base: Sequence[SystemRun]) ->
 def gate_result(
     name: str, stated: str, checks: Sequence[Check], audits: Mapping[Path, Audit]
 ) -> GateResult:
-    """Return the result of a gate; `audits`: directory -> audit, empty if none is required."""
+    """Return a gate's result from checks of its rules and, if required, audits of directories."""
     results = [
         RuleResult(check[1].suite, check[0].sentence(check[1].suite), *_judged(check))
         for check in checks
@@ -190,7 +190,7 @@ def gate_result(
 
 
 def when_stated(digest: str, report: Report) -> str:
-    """Return a text: was the gate written before the run? If so, all logs have its digest."""
+    """Return in words whether a gate was written before the run: then all logs have its digest."""
     digests = {run.facts.gate_sha256 for run in report.system_runs if run.facts.purpose == "eval"}
     logs = "some logs lack" if digest in digests else "no log has"
     text = f"written after the run: {logs} its digest"
@@ -198,7 +198,7 @@ def when_stated(digest: str, report: Report) -> str:
 
 
 def _judged(check: Check) -> tuple[Outcome, str]:
-    """Return the outcome of a rule and the figures that prove it."""
+    """Return the outcome of a rule for one table row, and the figures that prove the outcome."""
     rule, row, run, peer = check
     ours = grades_of(run.attempts)
     if peer is None:
@@ -245,7 +245,7 @@ def _of_column(rule: GateRule, row: TableRow, questions: int) -> tuple[Outcome, 
 
 
 def _with_power(outcome: Outcome, questions: int, needed: int | None, *, holds: bool) -> str:
-    """Return a text: how many questions were asked and, if too few, how many would suffice."""
+    """Return text: the number of questions asked and, if too few, the number that would suffice."""
     text = f", {pluralise(questions, 'question')}"
     if outcome != "cannot be shown":
         return text

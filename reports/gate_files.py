@@ -16,7 +16,7 @@ BEGIN = {"--junit": (".xml", '<testsuites name="podium gate"'), "--comment": (".
 
 
 def refuse_gate_file(path: Path, option: str) -> None:
-    """Raise UserError if `path` has another suffix, or is a file that no gate wrote."""
+    """Raise UserError if `path` lacks the option's suffix, or is a file that no gate wrote."""
     end, begin = BEGIN[option]
     refuse_unwritable_file(path, f"{option} FILE{end}")
     foreign = path.is_file() and not path.read_bytes().startswith(begin.encode())
@@ -34,7 +34,7 @@ def gate_text(result: GateResult) -> str:
 
 
 def junit_xml(result: GateResult, inconclusive: str) -> str:
-    """Return a test case per rule; `inconclusive`: undecided rules `fail`, or `pass` (skipped)."""
+    """Return JUnit XML, a case per rule; `inconclusive`: do undecided rules `fail` or `pass`."""
     root = ElementTree.Element("testsuites", name="podium gate")
     suite = ElementTree.SubElement(root, "testsuite", name=f"{result.headline}; {result.stated}")
     for place, sentence, outcome, reason in result.results:
@@ -47,7 +47,7 @@ def junit_xml(result: GateResult, inconclusive: str) -> str:
 
 
 def comment(result: GateResult, report: Report, page: str | None) -> str:
-    """Return Markdown: outcome, each table's headline, rules that do not hold, link to `page`."""
+    """Return a gate's result as Markdown: outcome, headlines, rules that do not hold, page link."""
     lines = [MARK, f"**{result.headline}**; {result.stated}.", ""]
     lines += [f"- {block.headline}." for block in report.shown.fields if block.headline]
     rules = (rule for rule in result.results if rule.outcome != "holds")

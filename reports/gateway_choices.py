@@ -1,7 +1,8 @@
 """The models that gateways chose: how often, at which price, and how often they were right.
 
 A gateway is a worker that picks a model for each question: its pool entry is `not_auditable`, or
-its replies name several models. Only `single:` systems are read: one call answers a question.
+its replies name several models. Only `single:` systems are read, because one call of a gateway
+answers a question there.
 """
 
 from collections import Counter, defaultdict
@@ -41,7 +42,7 @@ NOT_ALONE = (
 
 @dataclass(frozen=True, slots=True)
 class ChoiceTable:
-    """A table on one gateway, header first, and notes below the table."""
+    """A table on one gateway (worker that picks a model), header first, with notes below."""
 
     title: str
     lines: tuple[Sequence[str], ...]
@@ -49,19 +50,22 @@ class ChoiceTable:
 
     @property
     def text(self) -> str:
-        """The table for a terminal."""
+        """The table and its notes as text for a terminal."""
         table = columns(self.lines[0], self.lines[1:])
         return fitted_text("\n".join((self.title, table, *(f"- {note}" for note in self.notes))))
 
     @property
     def markdown(self) -> str:
-        """The table as a section of table.md."""
+        """The table and its notes as a section of table.md."""
         notes = "".join(f"\n- {note}" for note in self.notes)
         return f"## {self.title}\n\n{figures_table(self.lines)}\n{notes}".rstrip() + "\n"
 
 
 def gateway_choices(blocks: Sequence[Sequence[Pair]], dirs: Sequence[Path]) -> list[ChoiceTable]:
-    """Return two tables per gateway: models chosen, other workers; UserError without a gateway."""
+    """Return two tables per gateway: the models that it chose; a comparison with single workers.
+
+    A gateway is a worker that picks a model for each question. UserError if the logs have none.
+    """
     files = [run for folder in dirs for run in system_runs_below(folder)]
     tables = [table for block in blocks for table in _of_block(block, files)]
     if not tables:

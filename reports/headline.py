@@ -22,7 +22,7 @@ def headline(rows: Sequence[TableRow], declared: str) -> str:
 
 
 def headline_row(rows: Sequence[TableRow], declared: str) -> TableRow | None:
-    """Return the declared system's row; None if it is not compared with the reference."""
+    """Return the row of the declared system; None if no such row is compared with the reference."""
     matches = (row for row in rows if declared and row.system == declared)
     return next((row for row in matches if row.paired_diff is not None), None)
 

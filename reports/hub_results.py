@@ -31,7 +31,7 @@ replies of real models, replayed. `live`: providers were asked. Dollars are at l
 
 
 def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
-    """Return a report's rows of the conductor checkpoint with this digest; UserError if none."""
+    """Return a report's rows of the conductor checkpoint with this digest; UserError for no row."""
     pairs = (pair for block in report.shown.pairs for pair in block)
     matches = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
     if not matches:
@@ -45,7 +45,7 @@ def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
 
 
 def results_text(rows: Sequence[TableRow]) -> str:
-    """Return the table of a model card, in Markdown."""
+    """Return a model card's table of a conductor's results on suites, in Markdown."""
     return f"{markdown_table(tabulate(SHOWN, rows), left=3)}\n{BELOW}\n"
 
 
@@ -70,7 +70,7 @@ def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
 
 
 def _notes(row: TableRow) -> str:
-    """Return a note on a result: interval, questions, label, workers, dollars, versions."""
+    """Return a note on a row's result: interval, questions, label, workers, dollars, versions."""
     workers = sorted(json.loads(row.config or "{}").keys() - {"conductor"})
     return (
         f"accuracy in percent, 95 % CI {interval(row.ci_low, row.ci_high)}, "

@@ -1,6 +1,6 @@
 """Accuracy and paired differences of systems: intervals, tests, pass@k, majority votes.
 
-The question is the unit: epochs are averaged first, because more of them reduce only the noise
+The question is the unit: epochs are averaged first, because more epochs reduce only the noise
 within questions (Miller 2024, arXiv 2411.00640).
 """
 
@@ -23,26 +23,26 @@ Values = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Paired difference of a system from its reference; fields have the names of columns."""
+    """Paired difference of a system from its reference; fields are named as in table.csv."""
 
     paired_diff: float
     paired_low: float | None
-    """None if there are too few questions, or all differences are equal: no variance is known."""
+    """Lower end of the 95 % interval; None for fewer than two questions or equal differences."""
     paired_high: float | None
     min_detectable: float | None
-    """Smallest difference that these tests detect with 80 % power (Miller 2024), at most 1."""
+    """Smallest difference (at most 1) that the questions show with 80 % power (Miller 2024)."""
     verdict: Verdict
     n_paired: int
     p_value: float
     test: Literal["mcnemar", "sign-flip"]
-    """McNemar's exact test for single binary draws; random sign flips for means over epochs."""
+    """`mcnemar`: exact test, for one 0/1 grade per question; `sign-flip`: for means over epochs."""
     p_holm: float
-    """p-value adjusted (Holm) for all comparisons with the reference; `p_value` if only one."""
+    """p-value adjusted (Holm) for all comparisons with the reference; of one, it is `p_value`."""
     n_better: int
     n_worse: int
     correlation: float | None
     equivalence_margin: float | None = None
-    """Margin, a fraction; None, like the following fields, if equivalence was not tested."""
+    """Margin of equivalence, a fraction; None, like the next four fields, if it was not tested."""
     equivalence_low: float | None = None
     equivalence_high: float | None = None
     p_equivalence: float | None = None
@@ -73,7 +73,7 @@ def accuracy_interval(values: Values) -> Bounds | None:
     """Return the 95 % Wilson score interval of the accuracy; None if nothing was graded.
 
     With several epochs, n is the effective sample size with questions as clusters (Korn and
-    Graubard; Franco et al. 2019, PMC6690503). If that cannot be estimated (all grades equal,
+    Graubard; Franco et al. 2019, PMC6690503). If that size cannot be estimated (all means equal,
     epochs unequal in number), n is the number of questions: wider, never too narrow.
     """
     means = question_means(values)
@@ -88,13 +88,13 @@ def accuracy_interval(values: Values) -> Bounds | None:
 
 
 def accuracy_columns(values: Values) -> dict[str, Any]:
-    """Return a row's columns on its accuracy."""
+    """Return a table row's columns on accuracy: the accuracy and the ends of its 95 % interval."""
     low, high = accuracy_interval(values) or (None, None)
     return {"accuracy": accuracy(values), "ci_low": low, "ci_high": high}
 
 
 def difference(values: Values, reference: Values, margin: float | None = None) -> Difference | None:
-    """Return the paired difference on the questions that both were graded on; None without any.
+    """Return a system's paired difference from a reference; None if no question is graded in both.
 
     The interval is Student's t on per-question differences. "better" and "worse" need at least the
     minimum detectable effect, an interval without 0, an exact sign test below 5 % and, for several
@@ -138,7 +138,7 @@ def _equivalence(deltas: Floats, margin: float, *, single: bool) -> dict[str, An
 
 
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
-    """Return comparisons with a reference, with Holm's p-values and the verdicts these support."""
+    """Return several differences from a reference, with Holm's p-values and adjusted verdicts."""
     deltas = [delta for delta in family if delta]
     ps = iter(stats.holm([delta.p_value for delta in deltas]))
     p_values = [delta.p_equivalence for delta in deltas if delta.p_equivalence is not None]
@@ -180,7 +180,7 @@ FEWEST = 3  # minimum tries in a majority vote: two tries that differ have no ma
 
 
 def pass_at_ks(values: Values) -> dict[int, Values]:
-    """Return k -> question -> pass@k; empty for under 5 tries, or for grades other than 0 and 1."""
+    """Return k -> question -> pass@k; empty for fewer than 5 tries or grades other than 0 and 1."""
     if not values or not {grade for grades in values.values() for grade in grades} <= {0.0, 1.0}:
         return {}
     largest = max(map(len, values.values()))
@@ -200,8 +200,8 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
 def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str, Any]:
     """Return a row's avg@k, pass@k and pass^k with intervals by question; default k: all epochs.
 
-    They cover the questions with at least k graded tries. Empty for a single epoch, and for grades
-    other than 0 and 1, which do not show whether a try passes.
+    The columns cover the questions with at least k graded tries. They are empty for a single epoch,
+    and for grades other than 0 and 1, which do not show whether a try passes.
     """
     k = epochs if k is None else k
     full = {question: grades for question, grades in values.items() if len(grades) >= k}
@@ -219,7 +219,7 @@ def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
     """Return k (default: all epochs) and question -> expected grade of a majority vote of k tries.
 
-    None if k is below `FEWEST` or above the epochs, or if no answer can be voted on.
+    None if k is below `FEWEST` (3) or above the epochs, or if no answer can be voted on.
     """
     k = system_run.epochs if k is None else k
     if not FEWEST <= k <= system_run.epochs:
@@ -242,7 +242,8 @@ def official_columns(attempts: Sequence[QuestionResult]) -> tuple[dict[str, Any]
 
     LiveCodeBench's evaluator fails some correct programs: by our rule alone a table cannot be
     compared with published figures, and by the published rule alone it understates some systems.
-    Empty if the suite gives no such second verdict; accuracy None if a graded reply lacks it.
+    The columns are empty if no graded reply has a verdict by that evaluator; the accuracy is None
+    if only some have one.
     """
     graded = [attempt for attempt in attempts if attempt.graded]
     if not any(attempt.official is not None for attempt in graded):

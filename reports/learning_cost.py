@@ -33,7 +33,7 @@ TAUGHT = re.compile(r"train questions of (.+)$")
 
 @dataclass(frozen=True, slots=True)
 class LearningCost:
-    """Learning cost of a system that learnt or was chosen, or of the reference of its block."""
+    """Learning cost of a system that learnt or was chosen, or of the reference row of its block."""
 
     row: TableRow
     usd: Decimal | None
@@ -43,9 +43,9 @@ class LearningCost:
     usd_at: tuple[Decimal | None, ...]
     """Dollars per query with learning included, after each number of queries in `QUERIES`."""
     break_even: int | None
-    """Queries from which its total cost is at most the reference's; None: see `versus`."""
+    """Number of queries from which the system's total cost is at most the reference's, or None."""
     versus: str
-    """`break_even` in words: count, `at once`, `never`, `unknown`, `reference`, `no reference`."""
+    """`break_even` in words: number, `at once`, `never`, `unknown`, `reference`, `no reference`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Learnt:
 
 
 def learning_costs(block: Sequence[Pair], selections: Sequence[SystemRun]) -> list[LearningCost]:
-    """Return the learning cost of each row that learnt or was chosen, the reference first."""
+    """Return the learning cost of rows whose system learnt or was chosen, the reference first."""
     learners = [(row, _learnt(system_run, selections)) for row, system_run in block]
     if not any(learnt for _, learnt in learners):
         return []

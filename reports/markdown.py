@@ -63,7 +63,7 @@ def markdown(
     skipped: Lines,
     chosen: Columns[TableRow] = (),
 ) -> str:
-    """Return the text of table.md; its main tables have the `chosen` columns, if there are any."""
+    """Return the text of table.md; columns that the user chose replace those of its main tables."""
     sections = [MARK, "# Comparison", prose("legend.md")]
     papers = _published([row.suite for row in comparison.rows])
     for key, group in groupby(comparison.rows, key=lambda row: (row.suite, row.split)):
@@ -100,7 +100,7 @@ def markdown(
 
 
 def prose(name: str) -> str:
-    """Return the text of a Markdown file of this package; the documentation shows it, too."""
+    """Return the text of a Markdown file of this package; the documentation shows the same text."""
     return files("podium.reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
 
@@ -214,7 +214,7 @@ def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
 
 
 def _published(suites: Sequence[str]) -> dict[str, str]:
-    """Return suite -> section of its published results, if any; `""` -> means over suites."""
+    """Return suite -> section of table.md with its published results; `""` -> means over suites."""
     by_suite = {
         suite: (f"### {suite}: {published.TITLE.lower()}", published.TEXT, figures)
         for suite in suites
@@ -244,7 +244,7 @@ def _block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
 def _sections(
     fields: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
 ) -> list[str]:
-    """Return a suite's sections below the main table; the caller drops empty ones."""
+    """Return a suite's sections below its main table in table.md; the caller drops empty ones."""
     lines = [
         f"{_block_words(block.rows[0], rows)}: {line}."
         for block in fields
@@ -260,7 +260,7 @@ def _sections(
 def row_tables(
     rows: Sequence[TableRow],
 ) -> Iterator[tuple[str, str, Columns[TableRow], Sequence[TableRow]]]:
-    """Yield the tables besides the main one: title, introduction, columns, rows."""
+    """Yield a suite's further tables, e.g. of costs: title, introduction, columns, rows."""
     tests = [row for row in rows if row.se is not None]
     priced = [row for row in rows if row.usd_median is not None]
     compared = [row for row in rows if row.equivalence_margin is not None]
@@ -378,7 +378,7 @@ def _within(text: str, low: float | None, high: float | None) -> str:
 
 
 def block_lines(block: BlockSummary) -> Iterator[str]:
-    """Yield sentences on a block: the test of all systems, the frontier of accuracy and dollars."""
+    """Yield sentences on a block of rows: Cochran's test, the frontier of accuracy and dollars."""
     if q := block.cochran:
         p = f"{p_value(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
         yield (

@@ -1,4 +1,4 @@
-"""plot.png: accuracy against dollars per query at list price."""
+"""Draws plot.png: accuracy against dollars per query at list price."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ SOFTWARE = "podium"  # in the image's metadata: a later report may overwrite suc
 COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A",
 )  # fmt: skip
-"""Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
+"""Okabe and Ito's colour-blind safe palette (2008); brown replaces yellow, which fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
 NAMED = len(SHAPES)  # maximum systems named in a panel; more names would hide the points
 GREY = "#9a9a9a"
@@ -44,11 +44,11 @@ TOKENS = "output tokens per query (no worker here has a price)"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One block of comparable rows as drawn: the position of each row, and the named rows."""
+    """A panel of the plot: a block of comparable rows, each row's position, and the named rows."""
 
     rows: Sequence[TableRow]
     places: Mapping[int, float]
-    """id(row) -> x, dollars or tokens. Rows without an accuracy or x are missing."""
+    """id(row) -> x in dollars or tokens; rows without an accuracy or x are missing."""
     unit: str
     named: Sequence[TableRow]
     frontier: Sequence[TableRow]
@@ -71,17 +71,17 @@ class Panel:
 
 
 def may_replace(path: Path) -> bool:
-    """Return whether an image may be drawn into a file: it does not exist, or podium drew it."""
+    """Return whether podium may draw to a path: no file is there, or podium drew the file."""
     return not path.exists() or (path.is_file() and SOFTWARE.encode() in path.read_bytes())
 
 
 def draw(rows: Sequence[TableRow], path: Path) -> None:
-    """Write the plot as a PNG file."""
+    """Write the plot of table rows as a PNG file."""
     figure_of(rows).savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
 
 
 def figure_of(rows: Sequence[TableRow]) -> Figure:
-    """Return the plot, a panel per block; text below it states which systems are named or grey."""
+    """Return the plot, a panel per block of rows; text below says which rows are named or grey."""
     panels = [panel_of(block) for block in blocks_of(rows)]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
@@ -103,7 +103,7 @@ def figure_of(rows: Sequence[TableRow]) -> Figure:
 
 
 def panel_of(block: Sequence[TableRow]) -> Panel:
-    """Return a block's panel; it names the reference, the frontier, then the most accurate rows."""
+    """Return a block's panel; named are the reference, the Pareto frontier, then the best rows."""
     in_usd = any(row.usd_per_query is not None for row in block)
     costs = {id(row): row.usd_per_query if in_usd else row.tokens_out for row in block}
     places = {
@@ -121,7 +121,7 @@ def panel_of(block: Sequence[TableRow]) -> Panel:
 
 
 def _frontier(drawn: Sequence[TableRow], places: Mapping[int, float]) -> list[TableRow]:
-    """Return the frontier by rising cost, without systems that see answers or use hindsight."""
+    """Return the Pareto frontier by rising cost, without systems that had answers or hindsight."""
     plain = [row for row in drawn if row.reference_allowed and not row.uses_targets]
     costs = np.array([places[id(row)] for row in plain])
     on = non_dominated(costs, np.array([row.accuracy or 0.0 for row in plain])).tolist()
@@ -179,7 +179,7 @@ def _title(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
 
 
 def drawable(text: str) -> str:
-    """Return a text with escaped dollar signs, which would begin a formula."""
+    """Return a text for matplotlib with escaped dollar signs, which would begin a formula."""
     return escape_controls(text).replace("$", r"\$")
 
 
@@ -202,12 +202,12 @@ def _point(axes: Axes, panel: Panel, row: TableRow, look: tuple[str, str]) -> No
 
 AROUND = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
 REACHES = (8, 16, 26, 40, 60, 85, 120)
-"""Distances between name and marker to try, in points (1/72 inch); the nearest free is used."""
+"""Distances between name and marker to try, in points (1/72 inch); the first free place is used."""
 MARK = 5  # half the width of a marker, in points
 
 
 def _names(axes: Axes, panel: Panel) -> None:
-    """Write each name such that it hides no other name and, if possible, no point or interval."""
+    """Write each row's name where it hides no other name and, if possible, no point or interval."""
     scale, within = axes.figure.dpi / 72, axes.get_window_extent()
     to_px = axes.transData.transform
     marks = [Bbox([to_px(panel.point(row))] * 2).padded(MARK * scale) for row in panel.drawn]
@@ -233,7 +233,7 @@ def _names(axes: Axes, panel: Panel) -> None:
 
 
 def _spots(point: Sequence[float], size: Bbox, scale: float) -> Iterator[Bbox]:
-    """Yield boxes of this size around a point, nearest first, in which its name could be drawn."""
+    """Yield rectangles around a point, nearest first, in which the point's name could be drawn."""
     for reach, (right, up) in product(REACHES, AROUND):
         x = point[0] + scale * reach * right - size.width * (1 - right) / 2
         y = point[1] + scale * reach * up - size.height * (1 - up) / 2

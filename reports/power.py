@@ -14,19 +14,19 @@ from podium.reports.blocks import ReportOptions, comparable_groups, reference_of
 from podium.reports.intervals import grades_of
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
-"""Suites that are often quoted -> their numbers of questions."""
+"""Name of an often quoted suite -> its number of questions."""
 USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
 Share = float | None
 Source = tuple[str, stats.Variance, int | None]
-"""The origin of a variance, the variance, and how many questions it was measured on."""
+"""A variance's origin in words, the variance, and how many questions measured it (or None)."""
 
 
 def assumed_variance(
     effect: float, *, discordant: Share, accuracy: Share, correlation: Share, within: Share
 ) -> Source:
-    """Return the variance of score differences that the options imply; UserError on conflicts."""
+    """Return the variance that options of `podium power` imply; UserError if options conflict."""
     if discordant is not None and accuracy is not None:
         raise UserError("--discordant and --accuracy both set the variance. Give only one of them.")
     if accuracy is None and correlation is not None:
@@ -57,7 +57,10 @@ def assumed_variance(
 
 
 def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[Source]:
-    """Return the variance of each system's difference from the reference; UserError without any."""
+    """Return from logs the variance of each system's difference from a reference.
+
+    UserError if no reference and system were graded on the same questions.
+    """
     groups = comparable_groups(load_runs(dirs)[0], ReportOptions(vs=vs))
     sources = [source for group in groups for source in _measured([run for run, _ in group], vs)]
     if not sources:
@@ -98,7 +101,7 @@ def _grades(system_run: SystemRun) -> dict[str, list[float]]:
 def power_text(
     source: Source, effect: float, epochs: Sequence[int], questions: Sequence[int] | None
 ) -> str:
-    """Return a text: detectable differences per number of questions (None: usual) and epochs."""
+    """Return the text of `podium power`: detectable differences by numbers of questions, epochs."""
     text, once, measured = source
     if not once.between + once.within:
         equal = "the two have equal grades on every question"
@@ -128,7 +131,7 @@ def power_text(
 
 
 def smallest_difference(questions: int, epochs: int) -> float:
-    """Return the detectable difference in points, with the assumptions of `podium power`."""
+    """Return the smallest detectable difference in points, as `podium power` assumes by default."""
     variance = stats.Variance(DISCORDANT, 0.0).at(epochs)
     return min(100.0, 100 * stats.detectable(variance, questions))
 

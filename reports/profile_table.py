@@ -22,7 +22,7 @@ HEADS = (
 
 
 def profile_text(profile: Profile) -> str:
-    """Return a table for a terminal, a line for each suite and worker, and the profile's notes."""
+    """Return a profile as a table for a terminal, a line per suite and worker, and its notes."""
     title = f"{profile.pool} ({profile.label}), on train questions; profile {profile.sha256[:12]}"
     lines = columns(HEADS, [_cells(row) for row in profile.rows])
     return "\n".join((title, "", lines, *(f"- {note}" for note in profile.notes)))
@@ -55,9 +55,10 @@ KNEW = "What {} knew of its workers (profile {}): right % by kind of train quest
 
 
 def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str]]]]:
-    """Yield a title and a table, header row first, for each profile that a system planned with.
+    """Yield a title and a table (header row first) for each profile that a system planned with.
 
-    Profiles that are missing, or that changed since the run began, are skipped.
+    A profile has the results of workers on train questions. Profiles that are missing, or that
+    changed since the run began, are skipped.
     """
     digests: set[str] = set()
     for row, system_run in pairs:

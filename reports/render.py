@@ -26,7 +26,7 @@ Columns = Sequence[tuple[str, Callable[[Record], str]]]
 
 
 def percent(value: float | None) -> str:
-    """Return a fraction as percent without sign, e.g. `46.7`, or a dash if it is unknown."""
+    """Return a fraction in percent without a % sign, e.g. `46.7`, or a dash if it is unknown."""
     return UNKNOWN if value is None else f"{100 * value:.1f}"
 
 
@@ -49,7 +49,7 @@ def interval(low: float | None, high: float | None, *, signed: bool = False) -> 
 
 
 def interval_words(low: float | None, high: float | None) -> str:
-    """Return the ends of a difference's interval, e.g. `+4.2 to +45.8`; empty without one."""
+    """Return the ends of a difference's interval, e.g. `+4.2 to +45.8`; empty if unknown."""
     return "" if low is None or high is None else f"{points(low)} to {points(high)}"
 
 
@@ -84,7 +84,7 @@ def usd_about(value: float | None) -> str:
 
 
 def whole_mean(values: Sequence[float | Decimal | None]) -> float | None:
-    """Return the mean of numbers; None if a number is unknown or there are none."""
+    """Return the mean of numbers; None if a number is unknown or there is no number."""
     numbers = [float(value) for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
@@ -95,7 +95,7 @@ def count(value: float | None, places: int = 0) -> str:
 
 
 def cells(columns: Columns[Record], record: Record) -> list[str]:
-    """Return the cells of a record's row, one per column."""
+    """Return a record's row of a table as texts, one cell per column."""
     return [show(record) for _, show in columns]
 
 
@@ -105,25 +105,25 @@ def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequen
 
 
 def shortened(name: str, limit: int) -> str:
-    """Return a name cut to `limit` characters; `~` replaces its end."""
+    """Return a name cut to `limit` characters; `~` replaces the end that was cut off."""
     return name if len(name) <= limit else f"{name[: limit - 1]}~"
 
 
 WIDTH = 120
-"""Width of a table without a terminal: in files, pipes and tests."""
+"""Width, in characters, of a table without a terminal: in files, pipes and tests."""
 SHORTEST = 8
 """Minimum length, in characters, to which a name may be cut, however narrow the terminal."""
 
 
 def width() -> int:
-    """Return the width of tables: variable COLUMNS, else the terminal's width, at least 80."""
+    """Return the width of tables: COLUMNS or the terminal's, at least 80; without both, `WIDTH`."""
     return terminal_width() or WIDTH
 
 
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table's lines and the headers of columns dropped (in `order`) to fit the width."""
+    """Return a table as lines fitted to the width, and the headers of columns dropped for that."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:
@@ -157,7 +157,7 @@ def footnoted(name: str, texts: Iterable[str], notes: list[str]) -> str:
 
 
 def note_numbers(texts: Iterable[str], notes: list[str]) -> list[int]:
-    """Return the numbers of some footnotes, from 1; new footnotes are added to `notes`."""
+    """Return the numbers, from 1, of footnotes in the list `notes`; add new footnotes to it."""
     marks: list[int] = []
     for note in filter(None, texts):
         if note not in notes:
@@ -172,7 +172,7 @@ def numbered(notes: Sequence[str]) -> str:
 
 
 def markdown_line(cells: Sequence[str]) -> str:
-    """Return one line of a Markdown table."""
+    """Return cells as one line of a Markdown table."""
     return "| " + " | ".join(map(markdown_cell, cells)) + " |"
 
 
@@ -203,7 +203,7 @@ def rows_csv(rows: Iterable[Any], columns: Sequence[str], show: Callable[[object
 
 
 def rounded(places: int) -> Callable[[object], object]:
-    """Return a function that rounds floats and returns other values unchanged."""
+    """Return a function that rounds floats to `places` digits and returns other values as is."""
     return lambda value: round(value, places) if isinstance(value, float) else value
 
 
@@ -224,7 +224,7 @@ Content = str | Callable[[Path], object]
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write all files with suffix `.new`, then rename them; UserError if a write fails."""
+    """Write files into a folder, first with suffix `.new`, then renamed; UserError on failure."""
     path = out
     scratch: list[Path] = []
     try:
@@ -250,7 +250,7 @@ def _write(path: Path, content: Content) -> None:
 
 
 def as_written(name: str, text: str) -> bytes:
-    """Return a text file's bytes; in Markdown, all after the first line (the mark) is escaped."""
+    """Return a text file's bytes; Markdown is escaped after its first line, podium's mark."""
     if name.endswith(".md"):
         mark, end, body = text.partition("\n")
         text = mark + end + escape_markdown(body)
@@ -272,7 +272,7 @@ def refuse_existing(out: Path) -> None:
 
 
 def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
-    """Raise UserError if `out` cannot be written, or has a file without podium's mark."""
+    """Raise UserError if `out` is not writable, or has a file named in `marks` without its mark."""
     refuse_unwritable(out, "--out directory")
     for name, mark in marks.items():
         path = out / name

@@ -42,7 +42,7 @@ MARKS = {
     "table.json": f'"{SCHEMA}"',
     "plot.png": SOFTWARE,
 }
-"""File name -> the text by which podium recognises its own files."""
+"""File name -> the text by which podium recognises a file that it wrote."""
 PLACES = Decimal("0.00000001")  # rounding of dollars per query: a cheap call costs about 1e-6
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
 SMALL = 0.01  # floats below this keep six significant digits
@@ -50,23 +50,23 @@ SMALL = 0.01  # floats below this keep six significant digits
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report: its rows and comparisons, the contents of its files, and their paths."""
+    """A report on runs: table rows and comparisons, the contents of its files, and their paths."""
 
     shown: Comparison
     files: tuple[Path, ...]
     skipped: tuple[str, ...]
-    """One sentence for each skipped log."""
+    """One sentence for each log that was skipped because podium did not write it."""
     spend: tuple[str, ...]
-    """One sentence for each cost that no row has, e.g. of choosing the best single worker."""
+    """One sentence for each cost that no row includes, e.g. of choosing the best single worker."""
     wanted: ReportOptions
     contents: Mapping[str, render.Content]
-    """The content of each file, written or not."""
+    """File name -> the file's content, whether or not the file was written."""
     system_runs: tuple[SystemRun, ...] = ()
     choices: tuple[ChoiceTable, ...] = ()
-    """Tables of the models that gateways chose; empty unless requested."""
+    """Tables of models that gateways (workers that pick a model) chose; empty unless requested."""
 
     def __repr__(self) -> str:
-        """Return a one-line summary."""
+        """Return the numbers of rows and files in one line."""
         return f"Report({pluralise(len(self.rows), 'row')}, {pluralise(len(self.files), 'file')})"
 
     def _repr_html_(self) -> str:
@@ -74,12 +74,12 @@ class Report:
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
-        """The rows of all tables."""
+        """The rows of all main tables: one per system and suite."""
         return self.shown.rows
 
     @property
     def columns(self) -> render.Columns[TableRow]:
-        """The requested columns; empty if each table has its default columns."""
+        """The columns that the user requested; empty if each table has its default columns."""
         return named_columns(self.wanted.columns)
 
     @property
@@ -101,7 +101,7 @@ def write_report(
     options: ReportOptions = DEFAULTS,
     beside: Beside[Any] | None = None,
 ) -> Report:
-    """Read the logs below `dirs` and write their report into `out`."""
+    """Read the logs below the directories `dirs` and write a report on them into `out`."""
     render.refuse_foreign(out, MARKS)
     report = report_of(dirs, options, beside)
     return replace(report, files=render.write_files(out, report.contents))
@@ -110,7 +110,7 @@ def write_report(
 def report_of(
     dirs: Sequence[Path], options: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
 ) -> Report:
-    """Return the report that `write_report` would write, without writing it."""
+    """Return the report that `write_report` would write on the same logs, without writing it."""
     chosen = named_columns(options.columns)
     system_runs, foreign = logs.load_runs(dirs, deep=options.deep, beside=beside)
     result = compare(system_runs, options)
@@ -186,7 +186,7 @@ def _cell(value: object) -> object:
 
 
 def json_number(value: object) -> object:
-    """Round floats to a millionth, below `SMALL` to six significant digits; Decimals to 1e-8."""
+    """Round floats to a millionth, small floats to six significant digits, and Decimals to 1e-8."""
     if isinstance(value, Decimal):
         return float(value.quantize(PLACES))
     if isinstance(value, float):
@@ -247,7 +247,7 @@ def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
 
 
 def figure(*dirs: str | Path) -> Figure:
-    """Return the plot of a report as a matplotlib figure; nothing is written."""
+    """Return the plot of accuracy against dollars as a matplotlib figure; nothing is written."""
     return figure_of(compare(logs.load_runs([Path(folder) for folder in dirs])[0]).rows)
 
 
@@ -258,10 +258,10 @@ RENAMED = (
 
 
 def load_runs(*dirs: str | Path) -> RunFrames:
-    """Return the logs below directories as frames; UserError if they cannot be compared.
+    """Return the runs below directories as data frames; UserError if they cannot be compared.
 
     `podium report DIR --columns list` explains the columns of runs, `schema.md` of `podium ledger
-    export` those of samples and calls. A frame's `attrs["schema"]` names its schema.
+    export` the columns of samples and calls. A frame's `attrs["schema"]` names its schema.
     """
     import pandas as pd  # pandas and the export are slow to import
 

@@ -32,14 +32,14 @@ class Submission:
     router: str
     rows: int
     usd: Decimal
-    """Dollars of its calls at list price."""
+    """Dollars of the system's calls at list price."""
     charged: Decimal
-    """Dollars that RouterArena's evaluator will compute as its cost."""
+    """Dollars that RouterArena's evaluator will compute as the system's cost."""
     understated: int
-    """Number of rows whose cost the evaluator underestimates, because it has no price tiers."""
+    """Number of rows whose cost the evaluator, which knows no price tiers, underestimates."""
 
     def __str__(self) -> str:
-        """Return a summary of the written files."""
+        """Return a summary of the entry: rows, dollars, and RouterArena's figure for dollars."""
         summary = f"{self.router}: {self.rows:,} rows, USD {self.usd:.6f}; there {self.charged:.6f}"
         note = f" ({self.understated:,} rows cost more than it charges)" if self.understated else ""
         return f"{summary}{note}"
@@ -144,7 +144,7 @@ def _array(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _calls(detail: QueryDetail) -> list[Call]:
-    """Return an answer's calls, each with its last attempt; UserError without token counts."""
+    """Return the last attempt of each call for an answer; UserError without token counts."""
     stepped = [row for step in (*detail.conductor, *detail.steps) for row in step.rows]
     calls = last_attempts(stepped)
     if not calls or any(call.input_total is None or call.output is None for call in calls):
@@ -185,7 +185,11 @@ def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
 def _charged(
     detail: QueryDetail, calls: Sequence[Call], rates: Mapping[str, Price]
 ) -> tuple[str, Decimal]:
-    """Return the model to name and the row's cost at its price, not below list cost if possible."""
+    """Return the model that a row names, and the row's cost at that model's price.
+
+    The row names the cheapest called model at whose price the row costs at least its list cost,
+    else the dearest.
+    """
     n_in, n_out = _tokens(calls)
     there = {name: (n_in * rate.input + n_out * rate.output) / MTOK for name, rate in rates.items()}
     cost = detail.row.usd_list or Decimal(0)

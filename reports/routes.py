@@ -21,7 +21,7 @@ from podium.reports.stats import Floats, clustered_error, standard_error
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """One system's results, as fractions of 1; None: unknown or not applicable."""
+    """One system's row in the table of `podium route`; shares are fractions; None is unknown."""
 
     system: str
     kind: RouteKind
@@ -35,7 +35,7 @@ class RouteRow:
     detectable: float | None
     verdict: str
     hindsight: float | None
-    """Difference of a router from the worker that is best on the same questions: conservative."""
+    """Difference of a router from the worker that is best, in hindsight, on the same questions."""
     hindsight_low: float | None
     hindsight_high: float | None
     p_value: float | None
@@ -43,17 +43,17 @@ class RouteRow:
     usd_per_query: float | None
     tokens_out_per_query: float | None
     gap_closed: float | None
-    """Share of the accuracy gap from reference to oracle that it closes; None without a gap."""
+    """Share that the system closes of the accuracy gap from reference to oracle; None: no gap."""
     elsewhere: float | None
     aiq: float | None
     note: str
     difference_se: float | None = None
     difference_se_clustered: float | None = None
-    """Standard error clustered by question group (CR1): a sensitivity check."""
+    """Standard error of the difference, clustered by question group (CR1): a sensitivity check."""
 
 
 def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
-    """Return one row per system, in the order given."""
+    """Return one table row per system, in the order of `routing.systems`."""
     reference, hindsight, oracle = (
         _system_named(routing, name)
         for name in (routing.reference, routing.hindsight, routing.oracle)
@@ -121,12 +121,12 @@ def _difference(routing: RouteComparison, row: RoutedSystem, reference: RoutedSy
 
 
 def _mean(values: Floats) -> float | None:
-    """Return the mean; None if any value is unknown."""
+    """Return the mean of values; None if a value is unknown or there are no values."""
     return None if not values.size or np.isnan(values).any() else float(values.mean())
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return median, minimum and maximum detectable difference of routers, or else of workers."""
+    """Return median, minimum and maximum detectable difference of routers (else workers)."""
     for kind in ("router", "single"):
         effects = [row.detectable for row in rows if row.kind == kind and row.detectable]
         if effects:
@@ -156,7 +156,7 @@ MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"
 NUMBER = render.rounded(9)
 NAME = 44
 LEFT_OUT = ("moved %", "Holm p", label("ci_low"), "gap %")
-"""The order in which columns are dropped on a narrow terminal; route.md has them all."""
+"""The order in which columns are dropped on a narrow terminal; route.md has all columns."""
 FIGURES: Columns[RouteRow] = (
     (narrow_label("accuracy"), lambda row: percent(row.accuracy)),
     (label("ci_low"), lambda row: interval(row.ci_low, row.ci_high)),
@@ -183,11 +183,11 @@ LEGEND = (
     "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
-"""Number of questions below which a text says they are too few for a decision (our choice)."""
+"""With fewer questions, a note says that they are too few for a decision (our choice)."""
 
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
-    """Write route.md, route.csv, route.json; UserError if not writable or written by others."""
+    """Write route.md, .csv and .json into `out`; UserError if unwritable or not podium's files."""
     render.refuse_foreign(out, MARKS)
     rows = route_rows(routing)
     files = {
@@ -209,7 +209,7 @@ def route_text(routing: RouteComparison) -> str:
 
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
-    """Return two tables: routers and baselines; single workers. Names are cut to `longest`."""
+    """Return two tables: routers with baselines; single workers. Names are cut to `longest`."""
 
     def name(row: RouteRow) -> str:
         system_name = row.system.removeprefix("single:") if row.kind == "single" else row.system
@@ -230,7 +230,7 @@ def _wrapped(sentences: Sequence[str]) -> list[str]:
 
 
 def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Return sentences on the smallest difference that this number of questions can show."""
+    """Return sentences on the smallest difference that the number of questions can show."""
     n, effect = len(routing.questions), detectable_effect(rows)
     if effect is None:
         questions = f"{n} question" if n == 1 else f"{n} questions"

@@ -28,7 +28,7 @@ SEED = 20260101
 """Default random seed of all resampling, so that the same logs give the same report."""
 RESAMPLES = 10_000
 TIE = 1e-12
-"""Means that differ by less are equal: they are sums of the same numbers in another order."""
+"""Means that differ by less count as equal: a sum's rounding depends on the order of its terms."""
 CELLS = 4_000_000  # maximum draws held in memory: 32 MB
 MOST_FLIPS = 16  # maximum differing questions for which all sign flips are enumerated
 MOST_SUBSETS = 2_000  # maximum subsets of tries to enumerate; of more, this many are drawn
@@ -36,7 +36,7 @@ POWER = 0.8
 
 
 class Bounds(NamedTuple):
-    """A two-sided interval."""
+    """The two ends of an interval."""
 
     low: float
     high: float
@@ -56,7 +56,7 @@ def t_quantile(share: float, df: float) -> float:
 
 
 def standard_error(values: Sequence[float] | Floats) -> float | None:
-    """Return the standard error sd / sqrt(n) of question means; None for fewer than two."""
+    """Return the standard error sd / sqrt(n) of the mean of `values`; None for fewer than two."""
     array = _without_gaps(values)
     return float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
 
@@ -64,8 +64,8 @@ def standard_error(values: Sequence[float] | Floats) -> float | None:
 def clustered_error(values: Sequence[float] | Floats, clusters: Sequence[Hashable]) -> float | None:
     """Return the cluster-robust standard error of the mean.
 
-    `clusters` names each value's cluster; None for fewer than two clusters. With the correction
-    G / (G - 1) for G clusters (CR1), as in Inspect, it is too small below about 20 clusters.
+    `clusters` names each value's cluster. None for fewer than two clusters. The correction is
+    G / (G - 1) for G clusters (CR1), as in Inspect: the error is too small below about 20 clusters.
     """
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
@@ -79,7 +79,7 @@ def clustered_error(values: Sequence[float] | Floats, clusters: Sequence[Hashabl
 
 
 def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
-    """Return Student's t interval of the mean; None for fewer than two values or equal values."""
+    """Return Student's 95 % interval of the mean; None for fewer than two, or for equal, values."""
     array, error = _without_gaps(values), standard_error(values)
     if not error:
         return None
@@ -88,7 +88,7 @@ def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
 
 
 def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
-    """Return Wilson's score interval of a share of n; `critical`: default is the normal quantile.
+    """Return Wilson's score interval of a share of n; default of `critical`: the normal quantile.
 
     The normal interval is wrong near 0 and 1, e.g. at 29 of 30. With partial credit Wilson's is
     conservative: at a given mean, values of 0 and 1 have the largest variance in [0, 1].
@@ -103,8 +103,8 @@ def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
 def effective_wilson(share: float, n: int, error: float, clusters: int) -> Bounds:
     """Return Wilson's interval at the effective sample size of a clustered standard error.
 
-    The size is Korn and Graubard's p(1 - p) / error**2, at most n, with Student's quantile of
-    clusters - 1 degrees of freedom (Franco et al. 2019, PMC6690503).
+    The effective size is Korn and Graubard's p(1 - p) / error**2, at most n; the quantile is
+    Student's with clusters - 1 degrees of freedom (Franco et al. 2019, PMC6690503).
     """
     variance = share * (1 - share)
     size = min(variance / error**2, n) if variance and error else float(n)
@@ -122,7 +122,7 @@ def _without_gaps(values: Sequence[float] | Floats) -> Floats:
 
 
 def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Return the means of all columns of `values` (questions, columns): (resamples, columns)."""
+    """Return bootstrap means (resamples, columns) of the array `values` (questions, columns)."""
     rng, questions = np.random.default_rng(seed), values.shape[0]
     step = max(1, CELLS // max(1, questions))  # in batches: 14,000 questions fit into memory
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
@@ -132,7 +132,7 @@ def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED
 
 
 def resampled_counts(questions: int, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-    """Return how often each question is drawn in each resample: (resamples, questions)."""
+    """Return an array (resamples, questions): how often each resample draws each question."""
     return _counts(np.random.default_rng(seed), resamples, questions)
 
 
@@ -155,10 +155,11 @@ def resampled_means(counts: Floats, values: Floats) -> Floats:
 
 
 def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
-    """Return the bias-corrected and accelerated interval of a mean (Efron 1987).
+    """Return the bias-corrected and accelerated (BCa) interval of a mean (Efron 1987).
 
-    `values`: one per question; `resampled`: their mean in each resample. None if all are equal. The
-    jackknife needs no loop: without a value the mean moves in proportion to the value's distance.
+    `values`: one per question; `resampled`: the mean of `values` in each resample. None if all
+    values are equal. The jackknife needs no loop: leaving a value out moves the mean in proportion
+    to the value's distance from the mean.
     """
     there, means = values[~np.isnan(values)], resampled[np.isfinite(resampled)]
     if there.size < 2 or np.ptp(there) < TIE or not means.size:
@@ -167,7 +168,7 @@ def bca_interval(values: Floats, resampled: Floats) -> Bounds | None:
 
 
 def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
-    """Return the BCa interval of mean(top) / mean(below); None for NaN or if nothing varies."""
+    """Return the BCa bootstrap interval of mean(top) / mean(below); None for NaN or no variance."""
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -178,7 +179,7 @@ def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
 
 
 def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
-    """Return the BCa interval of an estimate; `away` is each question's influence on it."""
+    """Return the BCa bootstrap interval of an estimate; `away`: influence of each question."""
     ties = (np.abs(resampled - estimate) <= TIE).mean() / 2
     bias = normal_quantile(float((resampled < estimate - TIE).mean() + ties))
     acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
@@ -201,7 +202,7 @@ def correlation_of(ours: Floats, theirs: Floats) -> float | None:
 
 
 def sign_test(deltas: Sequence[float] | Floats) -> float:
-    """Return the two-sided exact p-value of the sign test; equal pairs are ignored."""
+    """Return the two-sided exact p-value of the sign test on differences; zeros are ignored."""
     array = np.asarray(deltas)
     return mcnemar(int((array > 0).sum()), int((array < 0).sum()))
 
@@ -241,7 +242,7 @@ def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: i
 
 @dataclass(frozen=True, slots=True)
 class Cochran:
-    """Cochran's Q: are k systems equally accurate? Chi-squared with k - 1 degrees of freedom."""
+    """Result of Cochran's Q test (chi-squared, df = k - 1): do k systems differ in accuracy?"""
 
     q: float
     df: int
@@ -250,7 +251,7 @@ class Cochran:
 
 
 def cochran_q(values: Floats) -> Cochran | None:
-    """Return Cochran's Q (1950) of a 0/1 array (questions, systems); None if it does not apply."""
+    """Return Cochran's Q (1950) of an array (questions, systems); None if not 0/1 or all agree."""
     if values.ndim != 2 or values.shape[1] < 2 or not np.isin(values, (0.0, 1.0)).all():
         return None
     columns, rows, k = values.sum(axis=0), values.sum(axis=1), values.shape[1]
@@ -298,7 +299,7 @@ def detectable(variance: float, n: int, comparisons: int = 1) -> float:
 
 
 def among(effect: float, comparisons: int) -> float:
-    """Convert `effect`, detectable with a single comparison, to that with several comparisons."""
+    """Return the detectable effect for several comparisons, from the effect for a single one."""
     return min(1.0, effect * _power_factor(POWER, comparisons) / _power_factor(POWER))
 
 
@@ -332,7 +333,7 @@ def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Va
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
-    """Estimate the variances from grades (questions, epochs); for one epoch, `within` is 0."""
+    """Return the `Variance` of two systems' grades (questions, epochs); one epoch: `within` 0."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
     noises = [(grades.var(axis=1, ddof=1).mean(), grades.shape[1]) for grades in (ours, theirs)
               if grades.shape[1] > 1]  # fmt: skip
@@ -366,7 +367,7 @@ def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int
     """Return the expected grade of the answer that most of k tries give.
 
     `answers` with the same meaning must be equal; None does not vote. Answers with equally many
-    votes win equally often. If no try has an answer, the grade is 0. ValueError if k is too large.
+    votes win equally often. If no try has an answer, the grade is 0. ValueError unless 1 <= k <= n.
     """
     n = len(answers)
     if not 1 <= k <= n:
@@ -413,17 +414,17 @@ def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
 
 
 def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[float, float]:
-    """Return p-values for the claims "worse by less than `margin`" and "worse by more"."""
+    """Return p-values of two claims: "worse by less than `margin`" and "worse by more"."""
     return _p_below(-deltas, margin, single=single), _p_below(deltas, -margin, single=single)
 
 
 def tost(deltas: Floats, margin: float) -> float:
-    """Return TOST's p-value by Student's t: below 5 % if the 90 % interval is within `margin`."""
+    """Return the p-value of two one-sided t tests that the mean difference is within `margin`."""
     return max(_student(side, margin) for side in (deltas, -deltas))
 
 
 def fewest_questions(margin: float) -> int:
-    """Return how many questions are needed to show equivalence if systems differ on none."""
+    """Return the minimum number of questions that shows equivalence if systems differ on none."""
     return ceil(log(ALPHA) / log1p(-margin)) if margin < 1 else 1
 
 
@@ -464,7 +465,7 @@ def tango(deltas: Floats, margin: float) -> float:
 def _supposing_more(deltas: Floats, margin: float) -> float:
     """Return Student's p-value with added variance, as if a share of further questions were won.
 
-    That share would bring the mean to the margin. It is used for means over epochs, which have no
+    That share would bring the mean to the margin. The test is for means over epochs, which have no
     exact test: no simulated error rate was above 5 % (equivalence_size.py at commit bbc2f728).
     """
     gap = min(max(margin - float(deltas.mean()), 0.0), 1.0)
@@ -475,7 +476,7 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:
-    """Return the binomial p-value if a share `margin` of questions is won (if negative: lost)."""
+    """Return a binomial p-value: a share `margin` of the questions is won (if negative: lost)."""
     if margin < 0:
         lost = ceil(-float(deltas.sum()) - TIE * deltas.size)
         return float(special.bdtrc(lost - 1, deltas.size, -margin)) if lost > 0 else 1.0

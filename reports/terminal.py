@@ -1,4 +1,4 @@
-"""The comparison as plain text without colour for a terminal: main columns that fit its width."""
+"""The comparison of systems as plain text for a terminal; columns that do not fit are dropped."""
 
 from collections.abc import Sequence
 
@@ -43,11 +43,11 @@ LEFT_OUT = (
     *map(narrow_label, ("n_graded", "tokens_out", "invalid_plan_pct", "n_unparsed", "n_too_long")),
     *map(narrow_label, ("calls", "critical_path_s", "ci_low", "paired_diff")),
 )
-"""The order in which columns are dropped on a narrow terminal; table.md has them all."""
+"""The order in which columns are dropped on a narrow terminal; table.md has all columns."""
 
 
 def table_text(comparison: Comparison, chosen: Columns[TableRow] = ()) -> str:
-    """Return the comparison's tables, one per block of comparable rows, fitted to the terminal."""
+    """Return the tables of a report, one per block of comparable rows, fitted to the terminal."""
     sections = [_block(block, comparison, chosen) for block in blocks.blocks_of(comparison.rows)]
     compared = any(row.paired_diff is not None for row in comparison.rows)
     below = render.wrapped(LEGEND) if compared else []
@@ -80,7 +80,7 @@ def _block(block: Sequence[TableRow], table: Comparison, chosen: Columns[TableRo
 
 
 def derived_text(comparison: Comparison) -> str:
-    """Return the table of derived rows (computed from other rows' calls); empty without any."""
+    """Return a table of derived rows (computed from other rows' calls); empty if there are none."""
     if not comparison.derived:
         return ""
     lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, comparison.derived), LEFT_OUT)
@@ -152,7 +152,7 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
-    """Return a table of accuracy by group; groups that do not fit are dropped, smallest first."""
+    """Return a table of accuracy by group of questions; the smallest groups are dropped to fit."""
     maximum = max(score.n for score in scores)
     if grouping == SUBJECT and maximum < FEWEST:
         return [f"{grouping}: see table.md, no group has more than {maximum} questions"]

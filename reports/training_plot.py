@@ -21,7 +21,7 @@ from podium.reports.training_runs import (
 
 ACROSS = 2
 MOST = 8
-"""Maximum runs with a legend entry; more entries would hide the curves."""
+"""Maximum number of training runs in the legend; more entries would hide the curves."""
 
 
 FORMATS: Mapping[str, Mapping[str, str | None]] = {
@@ -29,13 +29,14 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
     "pdf": {"Creator": SOFTWARE, "CreationDate": None},
     "svg": {"Creator": SOFTWARE, "Date": None},
 }
-"""Format -> metadata by which a later plot recognises podium's files; it has no timestamp."""
+"""Format -> metadata by which podium recognises its own plots; these have no timestamp."""
 
 
 def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
     """Draw the curves of trainings into a file; return the trainings.
 
-    Raises `UserError` for a folder without a training, and for a file that podium did not draw.
+    Raises `UserError` for a folder without a training, an unknown format, and a file that cannot be
+    written or that podium did not draw.
     """
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
@@ -53,7 +54,7 @@ def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
 
 
 def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -> None:
-    """Write the curves as a file; the same runs give the same bytes of a PNG."""
+    """Write the curves of trainings as a file; the same runs give the same bytes of a PNG."""
     drawn: Any = curves_of(runs)
     drawn.savefig(path, format=format, dpi=110, metadata=FORMATS[format])
 
@@ -105,7 +106,7 @@ def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
 
 
 def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
-    """Plot each worker's share of plan steps, as stacked areas."""
+    """Plot each worker's share of plan steps over the training steps, as stacked areas."""
     step_shares = asked_shares(runs)
     workers = sorted({name for _, table in step_shares for name in table})
     stacked = [[table.get(name, 0.0) for _, table in step_shares] for name in workers]

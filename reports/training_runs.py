@@ -1,4 +1,4 @@
-"""Read trainings from their folders: metrics of each step, results on held-out questions, costs."""
+"""Read conductor trainings from folders: metrics per step, results on held-out questions, costs."""
 
 import json
 import sys
@@ -23,13 +23,13 @@ OVER = 10
 """Number of steps over which a reward is averaged: one step's mean varies with its questions."""
 UNKNOWN = "unknown"
 MOST = 2**53
-"""Maximum step: the largest integer that a browser represents exactly."""
+"""Maximum step number: the largest integer that a browser represents exactly."""
 COLLAPSE = "has collapsed to"
 """Text in the note on a training whose plans became identical."""
 ENOUGH = 3
 """Minimum number of runs for a confidence interval over runs."""
 Line = Mapping[str, Any]
-"""One object of metrics.jsonl."""
+"""One line of a training's metrics.jsonl, a JSON object."""
 
 
 class CurvePoint(NamedTuple):
@@ -65,7 +65,7 @@ class TrainingRun:
     bill: Mapping[str, CallSum]
     """Worker -> totals of its calls, from the ledger in the training's folder."""
     notes: tuple[str, ...]
-    """A sentence for each missing file or value, and if its plans became identical."""
+    """A sentence for each missing file or value, and one if the plans became identical."""
 
     @property
     def validations(self) -> Iterator[tuple[int, Line]]:
@@ -85,7 +85,7 @@ def is_training(folder: Path) -> bool:
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines of metrics.jsonl, sorted by step; UserError if there are none."""
+    """Return a training's lines of metrics.jsonl, sorted by step; UserError if there are none."""
     path = folder / METRICS
     if not path.is_file():
         problem = f"it has no {METRICS}; name a folder that `podium train` wrote"
@@ -108,13 +108,13 @@ def read_run(folder: Path) -> list[dict[str, Any]]:
 
 
 def _whole_lines(path: Path) -> tuple[list[str], bool]:
-    """Return a file's lines without an incomplete last line, and whether it has one."""
+    """Return a file's complete lines, and whether its last line is incomplete (and left out)."""
     *lines, tail = path.read_text(encoding="utf-8", errors="replace").split("\n")
     return ([*lines, tail], False) if _object(tail) else (lines, bool(tail))
 
 
 def _object(line: str) -> dict[str, Any]:
-    """Parse a line as a JSON object; return an empty object if it is not one."""
+    """Parse a line as a JSON object; return an empty object for any other text."""
     try:
         read: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -123,7 +123,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def training_runs(folders: Sequence[Path]) -> list[TrainingRun]:
-    """Read the trainings in these folders, with unique names; UserError if a folder has none."""
+    """Read the training in each folder, with unique names; UserError for a folder without one."""
     names = [folder.resolve().name for folder in folders]
     return [
         _training_run(folder, f"{name} ({index + 1})" if names.count(name) > 1 else name)
@@ -167,7 +167,7 @@ def _manifest(folder: Path) -> Line:
 
 
 def _table(value: object) -> Line:
-    """Return the value if it is a JSON object, else an empty one."""
+    """Return a value if it is a JSON object, else an empty object."""
     return cast(Line, value) if isinstance(value, dict) else {}
 
 
@@ -179,7 +179,7 @@ def _said(table: Line, *path: str) -> str:
 
 
 def number(line: Line, name: str) -> float | None:
-    """Return a number from a line; None if it is missing or not finite."""
+    """Return the number called `name` in a metrics line; None if it is missing or not finite."""
     value = line.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -193,7 +193,7 @@ def shares(line: Line) -> dict[str, float]:
 
 
 def curve_points(lines: Sequence[Line], figure: str) -> tuple[list[int], list[float]]:
-    """Return steps and values of a metric; `validation`: share right on held-out questions."""
+    """Return a metric's steps and values; `validation` is the share right on held-out questions."""
     figures = [(line["step"], _value(line, figure)) for line in lines]
     points = [(step, value) for step, value in figures if value is not None]
     return [step for step, _ in points], [value for _, value in points]
@@ -206,7 +206,7 @@ def _value(line: Line, figure: str) -> float | None:
 
 
 def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the share right on held-out questions by step, with Wilson's 95 % interval."""
+    """Return the share right on held-out questions at each step, with Wilson's 95 % interval."""
     # Each question is asked once, with greedy decoding, so it is its own cluster.
     points: list[CurvePoint] = []
     for step, validation in run.validations:
@@ -220,7 +220,7 @@ def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def reward_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the mean reward of the `OVER` steps up to each step, with Student's t interval."""
+    """Return, at each step, the mean reward of the last `OVER` steps, with Student's t interval."""
     steps, values = curve_points(run.lines, "reward")
     points: list[CurvePoint] = []
     for end, step in enumerate(steps, 1):
@@ -239,7 +239,7 @@ def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
 
 
 def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return cumulative dollars by step, validations included, up to the first unknown cost.
+    """Return a training's dollars up to each step, validations included, until a cost is unknown.
 
     Step 0 has the cost of calls before the first update.
     """
@@ -263,7 +263,7 @@ def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
-    """Return the step from which all validation plans are alike, and how; None if they differ.
+    """Return the step from which all validation plans are alike, and how; None if plans differ.
 
     In older lines without `one_step` and `distinct`, only the mean steps show one-step plans.
     """
@@ -321,7 +321,7 @@ def _curves(
 
 
 def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
-    """Return the runs of each training: those of one configuration, which differ by their seed."""
+    """Return configuration -> its training runs, which differ only by their seed."""
     runs_by_training: dict[str, list[TrainingRun]] = defaultdict(list)
     for run in runs:
         runs_by_training[run.config if run.config != UNKNOWN else run.name].append(run)
@@ -329,7 +329,7 @@ def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
 
 
 def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
-    """Return the runs' mean at steps that all runs have, with Student's t interval over runs."""
+    """Return the mean curve of runs at steps that all runs have, with Student's t interval."""
     values: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for point in curve:
@@ -345,7 +345,7 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
 
 
 def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
-    """Return (step, workers' mean shares of plan steps), for the steps that all runs validated."""
+    """Return (step, worker -> mean share of plan steps) for the steps that all runs validated."""
     shares_by_step: dict[int, list[dict[str, float]]] = defaultdict(list)
     for run in runs:
         for step, validation in run.validations:

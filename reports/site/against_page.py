@@ -26,7 +26,7 @@ from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import query_address
 
 MOST = 200
-"""Maximum changed questions per system on this page; the matrix page has all questions."""
+"""Maximum number of changed questions per system on this page; the matrix page has all."""
 
 
 def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[st
 
 
 def _sides(change: RunChange) -> tuple[str, str]:
-    """Return both runs' values of the changed property, shortened: a list of plans may be long."""
+    """Return both runs' values of a changed property, shortened: a list of plans may be long."""
     return shortened(change.here, ARGUMENTS), shortened(change.against, ARGUMENTS)
 
 
@@ -64,7 +64,7 @@ def _concerned(systems: Sequence[str], difference: RunDifference) -> str:
 def _question(
     system: SystemDifference, verdict: ChangedVerdict, blocks: Sequence[SiteBlock]
 ) -> tuple[str, str, str, str, str]:
-    """Return a question, its link in this site, grades before and now, and `won` or `lost`."""
+    """Return a changed question: id, link in the site, grade before and now, `won` or `lost`."""
     candidates = (
         block
         for block in blocks

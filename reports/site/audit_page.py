@@ -1,6 +1,6 @@
 """The audit page: charts of calls and dollars, invariants with faults, differences of records.
 
-Every figure is the audit's own, as `podium audit --json` has it; bars only display them.
+Every figure is the audit's own, as in `podium audit --json`; the bars only display figures.
 """
 
 import re
@@ -73,7 +73,7 @@ def audit_context(
 ) -> dict[str, Any]:
     """Return the template variables of audit.html for audited directories, failing ones first.
 
-    `bills` are invoices compared with their ledgers; `linked`: whether to link to query pages.
+    `bills`: invoices, each compared with its ledger. `linked`: whether to link to query pages.
     """
     pairs = sorted(audits.items(), key=lambda pair: pair[1].ok)
     books = {
@@ -95,7 +95,7 @@ def audit_context(
 
 
 def _longest(charts: Sequence[Sequence[WaterfallBar]]) -> Decimal:
-    """Return the largest value of these charts, which share one scale; 1 if they are empty."""
+    """Return the largest value of waterfall charts that share a scale; 1 if all are empty."""
     return max((bar.start + bar.width for bars in charts for bar in bars), default=ZERO) or ONE
 
 
@@ -163,7 +163,7 @@ def call_bars(table: Reconciled) -> list[WaterfallBar]:
 
 
 def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[WaterfallBar]:
-    """Return the waterfall chart from dollars at list price to those billed, and their maximum.
+    """Return the waterfall chart from dollars at list price to dollars billed and their maximum.
 
     Empty if no call has a price.
     """
@@ -215,7 +215,7 @@ def _bill_bars(reconciliation: Reconciliation) -> list[WaterfallBar]:
 
 
 def _bars(steps: Steps) -> list[WaterfallBar]:
-    """Return a bar for each step; it starts where the previous bar ends."""
+    """Return a bar per step: totals start at 0, other bars where the previous bar ends."""
     end, placed = ZERO, list[WaterfallBar]()
     for label, figure, kind, value in steps:
         start = {"whole": ZERO, "less": end - value}.get(kind, end)
@@ -225,7 +225,7 @@ def _bars(steps: Steps) -> list[WaterfallBar]:
 
 
 def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the tokens in each record of calls, then causes of its difference from the ledger."""
+    """Yield the tokens of each record of calls, then causes of a difference from the ledger."""
     ledger = table.tokens.get("ledger", NO_TOKENS)
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
@@ -261,7 +261,7 @@ def _verdict(verdict: InvariantVerdict, faults: "_ShownFaults") -> dict[str, Any
 
 
 class _ShownFaults:
-    """The faults of one audit: their texts, if these may be published, and links to queries."""
+    """The faults of one audit: their texts, if the suite may be published, and links to queries."""
 
     def __init__(
         self, system_runs: Sequence[RunFiles], blocks: Sequence[SiteBlock], *, linked: bool
@@ -280,7 +280,7 @@ class _ShownFaults:
         self.calls: dict[str, dict[str, tuple[str, int]]] = {}
 
     def said(self, fault: AuditFault) -> str:
-        """Return a fault's text, or `WITHHELD` if it may quote a private suite."""
+        """Return a fault's text, or the notice `WITHHELD` if it may quote a private suite."""
         files = self.files.get(fault.task)
         publishable = files is not None and files.task.partition(" ")[0] in self.open
         return WITHHELD if self.private and not publishable else fault.said
@@ -297,7 +297,7 @@ class _ShownFaults:
         return query_address(block.name, question, epoch, row.system) if exists else ""
 
     def _asked(self, fault: AuditFault, files: RunFiles) -> tuple[str, int]:
-        """Return the question and epoch of a fault's sample or call."""
+        """Return the question and epoch of a fault's sample or call; `("", 0)` if unknown."""
         if match := SAMPLE.fullmatch(fault.where):
             return match[1], int(match[2])
         if fault.task not in self.calls:  # read only if there is a fault

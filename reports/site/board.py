@@ -31,13 +31,13 @@ STATUSES = ("fail", "weak", "pass")
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
-    """A row of the leaderboard, with its run and the run's audit."""
+    """A row of the leaderboard (a system's result), with its run and the run's audit."""
 
     pair: Pair
     run: str
     """The name of the run's folder below `runs/`."""
     audit: str
-    """One of `STATUSES`, or `not audited`."""
+    """The status of the system run's audit: one of `STATUSES`, or `not audited`."""
     said: str
     """The audit's result in a sentence."""
     manifest: str
@@ -47,8 +47,8 @@ class BoardRow:
 def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) -> list[str]:
     """Write a leaderboard of runs into a new folder; return a line with each table's size.
 
-    `versions` are the current suite versions. UserError, before anything is written, for unfinished
-    runs, a run given twice, or a run that shares no suite with another.
+    `versions`: suite -> current version. UserError, before anything is written, for an unfinished
+    run, a run given twice, or a run that shares no suite with another.
     """
     render.refuse_existing(out)
     reports = {folder: report_of([folder]) for folder in dirs}
@@ -147,7 +147,7 @@ SHARED: Mapping[str, Callable[[Pair], str]] = {
 
 
 def _tables(rows: Sequence[BoardRow]) -> Iterator[dict[str, Any]]:
-    """Yield tables by suite, the largest first; the others state how they differ from it."""
+    """Yield each suite's tables, the largest first; smaller tables list differences from it."""
     groups: dict[tuple[str, ...], list[BoardRow]] = {}
     for row in rows:
         groups.setdefault(tuple(read(row.pair) for read in SHARED.values()), []).append(row)

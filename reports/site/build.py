@@ -39,7 +39,7 @@ from podium.reports.training_plot import write_curves
 from podium.reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
-"""`LISTING`: file that lists a site's files; a later site may overwrite or remove these."""
+"""`LISTING`: file that lists a site's files, which a later site may overwrite or remove."""
 OPTION = "--site directory"
 PAGES = {
     "index.html": "Comparison",
@@ -57,7 +57,7 @@ PAGES = {
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """The options of a site."""
+    """The options of an HTML site: what its pages include, and whether a server shows them."""
 
     texts: bool | None = None
     """Whether to include the texts of queries; None: only for at most `texts.MOST` queries."""
@@ -80,18 +80,18 @@ class Site:
     notes: tuple[str, ...] = ()
     """A sentence for each part that is missing from the site, e.g. texts of too many queries."""
     texts: tuple[RowTexts, ...] = ()
-    """For each row, the logs to read its texts from, whether or not the site has them."""
+    """For each row, the logs from which its texts are read, even if the site has no texts."""
     later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
-    """File -> function that renders it on request: downloads, blocks with other references."""
+    """File -> function that renders it on request: downloads; blocks with another reference."""
 
     @property
     def address(self) -> str:
-        """The file URL of the first page."""
+        """The file URL of the site's first page."""
         return (self.folder / self.first).resolve().as_uri()
 
     @property
     def first(self) -> str:
-        """The file name of the first page."""
+        """The file name of the site's first page."""
         return next(name for name in PAGES if self.folder / name in self.files)
 
 
@@ -143,7 +143,7 @@ def write_site(
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
-    """Write the site of `podium serve` directories without any run; a server adds the texts."""
+    """Write the site of `podium serve` directories that have no run; a server adds the texts."""
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
     systems = served_systems(dirs, 0)
@@ -165,7 +165,7 @@ def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
-    """Write only the page of trainings; UserError if a folder has none, or as in `write_site`."""
+    """Write only the page of trainings; UserError if a folder has none, or for a foreign `out`."""
     refuse_foreign_site(out)
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")
@@ -173,7 +173,7 @@ def write_training_site(folders: Sequence[Path], out: Path) -> Site:
 
 
 def write_audit_site(folder: Path, check: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
-    """Write the page of one audit and its invoices, compared with ledgers; return its URL."""
+    """Write the page of one audit and of invoices compared with ledgers; return the page's URL."""
     refuse_foreign_site(out)
     try:
         blocks = tuple(site_blocks(report_of([folder]).shown))
@@ -193,7 +193,7 @@ def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
 def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
     """Raise UserError if `out` cannot be written, or contains files that are not of a podium site.
 
-    `report` is the folder of the report's own files. Call it before reading or computing anything.
+    `report` is the folder of the report's own files. Call this function before any other work.
     """
     refuse_unwritable(out, OPTION)
     if report and report.resolve().is_relative_to(out.resolve()):
@@ -219,7 +219,7 @@ def site_assets() -> dict[str, render.Content]:
 
 
 def _downloads(report: Report) -> dict[str, Callable[[], render.Content]]:
-    """Return file names -> functions that make the report's and paper's files, or copy them."""
+    """Return file name -> function that makes or copies a download (a report's or paper's file)."""
     written = {path.name: path for path in report.files}
     names = dict.fromkeys((*report.contents, *PAPER_MARKS, *written))
 
@@ -240,7 +240,7 @@ def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, 
 
 
 def _put(out: Path, contents: Mapping[str, render.Content]) -> tuple[Path, ...]:
-    """Write all files, and remove those that only an earlier site had."""
+    """Write a site's files, and remove files that only an earlier site in the folder had."""
     old = _listed(out)
     render.write_files(out, {LISTING: _listing({*old, *contents})}, OPTION)
     files = render.write_files(out, contents, OPTION)
@@ -256,7 +256,7 @@ def _listing(names: Iterable[str]) -> str:
 
 
 def _listed(out: Path) -> set[str]:
-    """Return the files of the podium site in `out`; empty if there is none."""
+    """Return the files of the podium site in `out`; empty if there is no such site."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
     listing = cast(dict[str, Any], data) if isinstance(data, dict) else {}

@@ -1,4 +1,4 @@
-"""The first page of a site: blocks of comparable rows, the audit, and the command of the run."""
+"""The first page of a site: blocks of comparable rows, the audit, and the page's own command."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class SiteColumn:
     tip: str
     show: Callable[[TableRow], str]
     more: bool
-    """Whether the column is hidden until a reader asks for more."""
+    """Whether the column is hidden until a reader of the page asks for more."""
 
 
 COLUMNS = tuple(
@@ -114,7 +114,7 @@ def context(
 def reference_files(
     report: Report, site_blocks: Sequence[SiteBlock], *, served: bool = False
 ) -> dict[str, Callable[[], str]]:
-    """Return file names -> functions that render a block with another reference, as `--vs`."""
+    """Return file name -> function that renders a block with another reference, as `--vs` does."""
     return {
         f"data/{_reference_file(block, number)}.js": partial(
             _held_against, report, index, block, number
@@ -131,7 +131,7 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 def _references(block: SiteBlock, served: bool) -> list[int]:
     """Return the numbers of rows that a reader may choose as reference, one row per system.
 
-    Empty without a server if systems**2 * questions is above `MOST`: use `podium report --vs`.
+    Empty without a server if systems**2 * questions is above `MOST`; then use `podium report --vs`.
     """
     cells = len(block.pairs) ** 2 * len(block.questions)
     if len(block.pairs) < 2 or (cells > MOST and not served):
@@ -144,7 +144,7 @@ def _references(block: SiteBlock, served: bool) -> list[int]:
 
 
 def _held_against(report: Report, index: int, site_block: SiteBlock, number: int) -> str:
-    """Return the data file of a block compared with row `number` as the reference."""
+    """Return the data file of a block of rows, compared with row `number` as the reference."""
     first_run = site_block.pairs[0][1]
     runs = [
         run
@@ -254,7 +254,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
 
 
 def _main(block: BlockSummary) -> list[TableRow]:
-    """Return the rows shown large: declared system and reference; empty if it is not compared."""
+    """Return the rows shown large: declared system and reference; empty without a comparison."""
     row = headline_row(block.rows, block.declared)
     references = [row for row in block.rows if row.verdict == "reference"]
     return [row, *references] if row else []
@@ -339,7 +339,7 @@ def _named(folder: Path) -> str:
 
 
 def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return the runs below these directories, each with its manifest's root hash."""
+    """Return the runs below log directories, each with the root hash of its manifest."""
     roots: list[tuple[str, str]] = []
     for folder in dirs:
         for run, root in manifest_roots(folder, system_runs_below(folder)):

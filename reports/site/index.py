@@ -28,11 +28,11 @@ from podium.reports.site.pages import data_script
 SHARD = 256
 """Number of queries (answers of one system) per text file."""
 ONE_FILE, MOST = 1_000_000, 2_000_000
-"""Maximum cells of a site to store in one file, and to store at all (then a file per block)."""
+"""Maximum cells of a site to store in one file; maximum to store at all (in a file per block)."""
 NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
-"""Maximum distinct reasons in full (later: only their kind); maximum characters of a reason."""
+"""Maximum reasons of wrong or missing grades stored in full (then kinds); maximum length of one."""
 OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
 """Ids and measured times, removed from reasons because they make equal reasons differ."""
 NONE = 0xFFFFFFFF
@@ -45,15 +45,15 @@ TYPES: Mapping[str, tuple[str, float]] = {
     "calls": ("<u2", 0),
     "state": ("u1", NOT_ASKED),
 }
-"""Figure -> its dtype and its value for unknown. The widest dtypes come first, so that each array
-is aligned to its width."""
+"""Figure of a cell -> dtype, and value for unknown. The widest dtypes come first, so that each
+array is aligned to its width."""
 NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
 """Fields of rows in which two blocks of one suite may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteBlock:
-    """One block of a report: comparable rows and their questions; it fixes the order of cells."""
+    """One block of a report: comparable rows and their questions, in the order of the cells."""
 
     name: str
     """Name of the block, unique within a report; part of URLs and file names."""
@@ -61,7 +61,7 @@ class SiteBlock:
     """Number, among all rows of the report, of the block's first row; its other rows follow."""
     pairs: tuple[Pair, ...]
     questions: tuple[str, ...]
-    """The ids of its questions, sorted."""
+    """The ids of the block's questions, sorted."""
     epochs: int
     shown: bool
     """False if no text of the suite may be published."""
@@ -81,7 +81,7 @@ class SiteBlock:
 
 
 def site_blocks(comparison: Comparison) -> Iterator[SiteBlock]:
-    """Yield the blocks of a report, in its order."""
+    """Yield the blocks of a report for the site, in the report's order."""
     first_row = 0
     for name, pairs in zip(_names(comparison), comparison.pairs, strict=True):
         queries = [query for _, system_run in pairs for query in system_run.attempts]
@@ -97,7 +97,7 @@ def site_blocks(comparison: Comparison) -> Iterator[SiteBlock]:
 
 
 def _names(comparison: Comparison) -> list[str]:
-    """Return a name per block: its suite, and fields that differ between blocks of the suite."""
+    """Return a name per block: its suite, and properties that differ among the suite's blocks."""
     heads = [pairs[0][0] for pairs in comparison.pairs]
     names: list[str] = []
     for head in heads:
@@ -214,13 +214,13 @@ def _folder(system_run: SystemRun) -> Path:
 
 
 def _names_of(folders: Sequence[Path]) -> list[str]:
-    """Return folders relative to their common parent: a site may be copied elsewhere."""
+    """Return folders relative to their common parent, because a site may be copied elsewhere."""
     shared = os.path.commonpath(folders) if len(folders) > 1 else ""
     return [os.path.relpath(folder, shared) if shared else folder.name for folder in folders]
 
 
 def _state(result: QuestionResult) -> int:
-    """Return the state code of a result, with the same rules as the comparison's counts."""
+    """Return a result's state, e.g. `RIGHT`, by the same rules as the counts in the comparison."""
     if result.value is None:
         return UNSCORED
     if result.plan_fault:
@@ -241,7 +241,7 @@ def _reason(result: QuestionResult, publishable: bool) -> str:
 
 
 def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a block's cells; new reasons are added to `reasons`."""
+    """Return a block's cells as arrays; add new reasons of wrong or missing grades to `reasons`."""
     shape = (len(block.pairs), len(block.questions) * block.epochs)
     cells = {name: np.full(shape, empty, kind) for name, (kind, empty) in TYPES.items()}
     places = block.places()
@@ -283,7 +283,7 @@ def _tokens(result: QuestionResult) -> int:
 def _packed(
     blocks: Sequence[Mapping[str, np.ndarray[Any, Any]]],
 ) -> tuple[list[dict[str, int]], bytes]:
-    """Return the byte offset of each array of each block, and the bytes of all arrays."""
+    """Return the byte offset of each array of each block's cells, and the bytes of all arrays."""
     columns: list[dict[str, int]] = []
     data = bytearray()
     for cells in blocks:
@@ -296,7 +296,7 @@ def _packed(
 
 
 def _with_head(head: Mapping[str, Any], data: bytes) -> bytes:
-    """Return bytes: length of the head's JSON (4 bytes), JSON padded to 8 bytes, arrays."""
+    """Return a data file's bytes: length of the head (4 bytes), JSON padded to 8 bytes, arrays."""
     text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     text += b" " * (-(len(text) + 4) % 8)
     return len(text).to_bytes(4, "little") + text + data

@@ -1,4 +1,4 @@
-"""Render templates: Jinja with autoescape, and one content security policy for all pages."""
+"""Render the site's templates: Jinja with autoescape, one content security policy for all pages."""
 
 import base64
 import gzip
@@ -29,7 +29,7 @@ CSP = "; ".join(
         "form-action 'none'",
     )
 )
-"""Pages use no network, and no text of a model can run: all scripts are podium's own files."""
+"""Security policy: pages use no network and run only podium's own scripts, never a model's text."""
 ASSETS = files("podium.reports.site") / "assets"
 VENDOR = files("podium.reports.site") / "vendor"
 
@@ -87,12 +87,12 @@ _FIGURE = re.compile(r"[-+<\d—(]|$")
 
 
 def _exact(value: object) -> str:
-    """Return a value's exact text, which scripts sort by; empty if unknown."""
+    """Return a value's exact text, by which the page's scripts sort rows; empty if unknown."""
     return "" if value is None else str(value)
 
 
 def _across(share: float) -> str:
-    """Return the x coordinate of a share on a bar of width 120."""
+    """Return the x coordinate of a share (0 to 1) on a bar of width 120."""
     return f"{4 + 112 * share:.1f}"
 
 
@@ -126,7 +126,7 @@ def render_page(template: str, **context: Any) -> str:
 
 
 def query_address(block: str, question: str, epoch: int, system: str) -> str:
-    """Return the query page's address for a system's answer to a question."""
+    """Return the address, on the query page, of a system's answer to a question."""
     place = "/".join((quote(block, safe=""), quote(question, safe=""), str(epoch)))
     return f"query.html#/q/{place}?sys={quote(system, safe='')}"
 

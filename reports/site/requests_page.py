@@ -1,4 +1,4 @@
-"""Pages of served requests: a line per system, its newest requests, and each request in full.
+"""Pages of requests to `podium serve`: a line per system, its newest requests, each in full.
 
 Requests are not graded, so no figure is part of a comparison. The page of one request is the query
 page with a separate index.
@@ -35,10 +35,10 @@ class ServedSystem:
     """A system that `podium serve` ran, with the requests that it received."""
 
     folder: Path
-    """The directory, given by the user, that contains its journals."""
+    """The directory, given by the user, that contains the system's journals."""
     files: RunFiles
     row: int
-    """The system's row number, which follows those of the report's rows."""
+    """The system's row number, after the numbers of the report's rows."""
     run: RunQueries
 
     @property
@@ -61,11 +61,11 @@ class ServedSystem:
 
     @property
     def label(self) -> str:
-        """The label of its journal (live, recorded or rehearsal): whether calls cost money."""
+        """The label of the system's journal (live, recorded, rehearsal); empty without requests."""
         return next((str(query.journal.head.get("label")) for query in self.requests), "")
 
     def texts(self, audit: Audit | None) -> RowTexts:
-        """Return the files from which the texts of its requests are read."""
+        """Return the files from which the texts of the system's requests are read."""
         places = {(trace, 1): index for index, trace in enumerate(self._traces)}
         verdicts = own_faults(audit, self.files) if audit else ()
         return RowTexts(self.row, self.folder, self.files, places, self.run.shown, verdicts)
@@ -75,7 +75,7 @@ class ServedSystem:
         return [query.trace for query in self.requests]
 
     def about(self) -> dict[str, Any]:
-        """Return the system's entry in the index, in the form of a block with one row."""
+        """Return the system's entry in the data file, in the form of a block with one row."""
         row = {"row": self.row, "system": self.system, "name": self.system}
         head = {"name": self.name, "title": self.system, "suite": SUITE, "label": self.label}
         return {**head, "questions": self._traces, "epochs": 1, "rows": [row]}

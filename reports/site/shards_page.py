@@ -21,7 +21,7 @@ from podium.reports.render import UNKNOWN, count, usd
 
 HEAD = ("shard", "asks", "queries", "answered", "USD", "state")
 Attempts = dict[tuple[Path, str, str], list[QuestionResult]]
-"""(directory of the run, task name of a suite and system, question) -> its results."""
+"""(directory of the run, task name of a suite and system, question) -> results of its epochs."""
 
 
 def shards_context(runs: Sequence[SystemRun]) -> dict[str, Any]:

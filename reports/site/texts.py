@@ -32,7 +32,7 @@ from podium.reports.site.index import SHARD, SiteBlock
 from podium.reports.site.pages import data_script
 
 LONGEST = 32_000
-"""Maximum characters of a text in a file; `podium view` reads the logs and shows all of it."""
+"""Maximum characters of a text in a file; `podium view` reads the logs and shows whole texts."""
 MOST = 20_000
 """Default maximum of queries whose texts are written: some 100 MB of files."""
 
@@ -62,7 +62,7 @@ class RowTexts:
 def row_texts(
     dirs: Sequence[Path], shown: Iterable[SiteBlock], audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
-    """Return, for each row of `shown`, the logs with its texts; `audits`: directory -> audit."""
+    """Return, for each row of the site's blocks, the logs with its texts and its audit's faults."""
     pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
     by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
     texts: list[RowTexts] = []
@@ -77,7 +77,7 @@ def row_texts(
 
 
 def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
-    """Return the verdicts of an audit with the faults of one system run only."""
+    """Return an audit's verdict on each invariant, with the faults of one system run only."""
     name = system_run_name(files)
     return tuple(
         replace(verdict, faults=tuple(fault for fault in verdict.faults if fault.task == name))
@@ -89,9 +89,10 @@ def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
 def text_files(
     rows: Sequence[RowTexts], include: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
-    """Yield text files by name; `include`: whether to; None: only for at most `MOST` queries.
+    """Yield name -> content of the files with queries' texts; empty if texts are not wanted.
 
-    Worker processes write the files to a temporary folder; the values move them to their place.
+    `include`: whether texts are wanted; None: for at most `MOST` queries. Worker processes write
+    the files to a temporary folder; each content moves its file to the site.
     """
     if not _are_wanted(rows, include):
         yield {}
@@ -104,7 +105,7 @@ def text_files(
 
 
 def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
-    """Return the notice for a site without texts; empty if it has them."""
+    """Return the notice of a site without queries' texts; empty if the texts are included."""
     notice = f"The texts of {_queries(rows):,} queries are not included; `podium view` shows them."
     return () if _are_wanted(rows, include) else (notice,)
 
@@ -118,7 +119,7 @@ def _queries(rows: Sequence[RowTexts]) -> int:
 
 
 def _write(scratch: Path, row: RowTexts) -> list[str]:
-    """Write the files of one row; also called in worker processes."""
+    """Write the text files of one row, and return their names; also called in worker processes."""
     names = [f"{_name(row, number)}.js" for number in row.numbers]
     for number, name in zip(row.numbers, names, strict=True):
         path = scratch / "data" / name
@@ -175,7 +176,7 @@ def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
 
 
 def _cut(value: Any, limit: float) -> Any:
-    """Return plain values with every text longer than `limit` characters truncated."""
+    """Return JSON values with every text longer than `limit` characters truncated."""
     if isinstance(value, str):
         return value if len(value) <= limit else {"cut": value[: int(limit)], "length": len(value)}
     if isinstance(value, dict):

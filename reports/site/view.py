@@ -64,10 +64,10 @@ class ViewOptions:
     """The options of `podium view`."""
 
     port: int = 0
-    """0: any free port."""
+    """The port to listen on; 0: any free port."""
     report: ReportOptions = DEFAULTS
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Suite name -> current version."""
+    """Suite name -> current version; a page warns about runs with another version."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class _Made:
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """File -> function that renders it on request: downloads, blocks with other references."""
+    """File -> function that renders it on request: downloads; blocks with another reference."""
 
 
 @dataclass
@@ -97,7 +97,7 @@ class ServedRuns:
     _made: _Made | None = None
 
     def fresh(self) -> _Made:
-        """Return the site of the current files; UserError if they cannot be read."""
+        """Return the site, rebuilt if the runs' files changed; UserError if they cannot be read."""
         with self._lock:
             state = frozenset(_state(self.dirs))
             if self._made is None or self._made.state != state:
@@ -109,7 +109,7 @@ class ServedRuns:
         return self._made or self.fresh()
 
     def file(self, site: _Made, name: str) -> Path | None:
-        """Return a file of the site, rendered now if it is in `later`; None for an unknown name."""
+        """Return a file of the site, rendering it if it is in `later`; None for an unknown name."""
         if name not in site.later:
             return site.pages.get(name)
         with self._lock:
@@ -151,7 +151,7 @@ class ServedRuns:
 
 
 def _are_served(dirs: Sequence[Path]) -> bool:
-    """Return whether directories contain requests to `podium serve`, and no run."""
+    """Return whether directories contain requests to `podium serve` and no run's logs."""
     return not any(any(logs_below(folder)) for folder in dirs) and any(map(served_below, dirs))
 
 
@@ -169,7 +169,7 @@ def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
 def serve_view(
     dirs: Sequence[Path], say: Callable[[str], None], options: ViewOptions = ViewOptions()
 ) -> None:
-    """Serve the pages of runs on loopback until a signal; UserError if they cannot be read."""
+    """Serve the pages of runs on loopback until a signal; UserError if the runs cannot be read."""
     with (
         bound_socket(ADDRESS, options.port) as listener,
         TemporaryDirectory(prefix="podium-view-") as folder,
@@ -183,7 +183,7 @@ def serve_view(
 
 
 def view_app(runs: ServedRuns, port: int) -> ASGIApp:
-    """Return the ASGI application of a view that listens on a port of this machine."""
+    """Return the ASGI application of `podium view`, which listens on a port of this machine."""
 
     def page(request: Request) -> Response:
         name = request.path_params.get("name") or ""
@@ -231,7 +231,7 @@ class InspectViewer:
 
     @classmethod
     def installed(cls, runs: ServedRuns) -> "InspectViewer | None":
-        """Return the viewer; None if this version of Inspect has it in another folder."""
+        """Return Inspect's viewer; None if this version of Inspect has it in another folder."""
         folder = Path(str(files("inspect_ai"))) / "_view" / "dist"
         here = all((folder / name).is_file() for name in ("index.html", POLICY))
         return cls(runs, folder) if here else None
@@ -303,12 +303,12 @@ def _missing(sentence: str) -> Response:
 
 
 def _unreadable(_: Request, error: Exception) -> Response:
-    """Return status 503 and why runs cannot be read; a file being written may be readable soon."""
+    """Return a response with status 503 and the reason why runs cannot be read at the moment."""
     return PlainTextResponse(f"{error} Reload this page after fixing that.\n", 503)
 
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
-    """Restrict an application to GET and HEAD, and add `HEADERS` to its responses."""
+    """Restrict an application to GET and HEAD; add `HEADERS` and a security policy to responses."""
     message = "These pages can only be read: GET or HEAD.\n"
     refusal = PlainTextResponse(message, 405, {"Allow": "GET, HEAD"})
 
