@@ -534,7 +534,7 @@ class _HeldCell:
         self._cell: SandboxCell | None = None
 
     def take(self, *, fresh: bool = False) -> None:
-        """Take a cell from the pool if none is held. It may wait: call it without holding a core."""
+        """Take a cell from the pool if none is held; this may wait, so hold no core meanwhile."""
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 

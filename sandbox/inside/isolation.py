@@ -169,7 +169,7 @@ class Plain:
     """Whether the readable cgroup belongs only to this box, not to the whole machine."""
 
     def begin(self) -> None:
-        """Adopt orphans, forbid to trace this supervisor, record the box's clean state (baseline)."""
+        """Adopt orphans, forbid tracing of this supervisor, record the clean state as baseline."""
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         libc.prctl(PR_SET_DUMPABLE, 0)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -230,7 +230,7 @@ class Users(Namespace):
     own_cgroup = True
 
     def begin(self) -> None:
-        """Begin as `Plain` does, draw the first user id, see if a cgroup counts killed processes."""
+        """Begin as in `Plain`; draw a first user id; see if a cgroup counts killed processes."""
         super().begin()
         self.user = random.randint(FIRST_USER, LAST_USER)  # boxes share limits that count per user
         self.counted = memory_kills() >= 0  # gVisor has no counter
