@@ -76,7 +76,7 @@ class ProgramOutcome:
 
     status: Status
     exit_code: int
-    """Exit code of the program; negative if a signal ended the program. Valid if `exited`."""
+    """Exit code of the program, negative for a signal; meaningful if `status` is `exited`."""
     stdout: bytes
     stderr: bytes
     """The last part of the program's stderr, since a program may write any amount."""

@@ -220,7 +220,7 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return bubblewrap's options to mount /usr, libraries and Python, not its whole prefix."""
+    """Return bubblewrap's options to mount /usr, the libraries and parts of Python's prefix."""
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -238,7 +238,7 @@ def _system(python: Path) -> list[str]:
 
 
 def _bind(option: str, path: Path, place: str = "") -> list[str]:
-    """Return bubblewrap's options for a bind mount and its parent folders, open to all users."""
+    """Return bubblewrap's options for a bind mount and its parent folders, readable by all."""
     argv: list[str] = []
     for folder in reversed(Path(place or path).parents[:-1]):
         argv += ["--perms", "0755", "--dir", str(folder)]
@@ -246,7 +246,7 @@ def _bind(option: str, path: Path, place: str = "") -> list[str]:
 
 
 def _places() -> list[str]:
-    """Return bubblewrap's options for /proc, five devices and two tmpfs; / becomes read-only."""
+    """Return bubblewrap's options to mount /proc, five devices, two tmpfs; make / read-only."""
     argv = ["--proc", "/proc", "--perms", "0755", "--dir", "/dev"]
     for name, target in LINKS.items():
         argv += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]

@@ -62,7 +62,7 @@ def load_frame(program: Program) -> bytes:
 
 
 def run_header(size: int, limits: Limits) -> bytes:
-    """Return the line that orders a judge to run its program on the next `size` bytes, as input."""
+    """Return the line that orders a judge to run the program on the next `size` bytes of input."""
     return json_line({"run": size, **asdict(limits)})
 
 
@@ -280,7 +280,7 @@ PROGRAMS = 2000  # maximum runs in one cell, which then is replaced
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """The properties of a cell that are fixed when its supervisor process starts."""
+    """What is fixed when a cell starts: its image, its limits of memory and of processes."""
 
     image: str
     memory_bytes: int
@@ -568,7 +568,7 @@ class SubprocessBox(CellBox):
     """A box of plain child processes with limits but without isolation.
 
     Limited: CPU and real time of a program with all its children; address space; memory, processes
-    and threads, checked every 50 ms (a fork bomb lives that long); sizes of what it
+    and threads, checked every 50 ms (a fork bomb lives that long); sizes of what the program
     writes or returns; no core dumps; all its processes are killed, daemons too; a fresh working
     directory, an empty environment, no inherited file descriptors.
 

@@ -74,7 +74,7 @@ def wheel_platforms(target: WheelTarget) -> list[str]:
 
 
 def promised_names(image: str) -> tuple[str, ...]:
-    """Return the packages that every box owes programs for `image`; () if not the basic image."""
+    """Return the packages that programs for the basic image may import in any box; else ()."""
     if image != IMAGE:
         return ()
     return tuple(pin.partition("==")[0] for pin in pinned_packages(REQUIREMENTS))

@@ -133,7 +133,7 @@ def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]
 
 
 def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[Call], list[Call]]:
-    """Return the calls of a sample's last attempt, and the subset that regraded it later."""
+    """Return the calls of a sample's last attempt, and those of them that regraded the sample."""
     rows = [evidence.by_event[event.id] for event in sample.events if event.id in evidence.by_event]
     late = [row for row in rows if row.scope == "scoring" and row.started > sample.completed]
     return rows, late if sample.completed else []
@@ -203,7 +203,7 @@ def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest log with the call, or by time."""
+    """Return the log of the run that made a call: the oldest with it, else the last log before."""
     # Time alone can be wrong: Inspect dates a retry's log a second after the log before it, which
     # can be later than the calls in it.
     origin = evidence.first_log.get(row.event or "")
@@ -438,8 +438,8 @@ UNCHECKED = "calls of {} whose provider states dollars that cannot be compared: 
 def compare_dollars(evidence: Evidence, check: InvariantCheck) -> None:
     """Note workers whose provider's dollars differ from the price book's: weak, not a fault.
 
-    A gateway (a router behind an API) without a price is compared at the price of the model that
-    its reply names.
+    A gateway (an API that chooses the model) without a price is compared at the price of the model
+    that its reply names.
     """
     by_worker: dict[tuple[str, str, bool, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:

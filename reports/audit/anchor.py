@@ -39,7 +39,7 @@ class Stamped:
 
 
 def request(log_dir: Path) -> Path:
-    """Write a time-stamp query beside a run's manifest; return its path. UserError if stamped."""
+    """Write a query for a time stamp beside a run's manifest; return the query's path."""
     root = _unstamped(log_dir)
     query = log_dir / QUERY
     if not query.exists():

@@ -77,7 +77,7 @@ class Reconciled:
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: Sums = field(default_factory=dict[str, Tokens])
     causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
-    """Inspect's record (`samples`, `runs`, `hooks`) -> cause -> tokens that only the ledger has."""
+    """Inspect's record (`samples`, `runs`, `hooks`) -> cause -> ledger less record, in tokens."""
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
     """Label and scope, e.g. `live inference` -> way of billing (see `BILLING`) -> sums of calls."""
     bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
@@ -286,7 +286,7 @@ def audit(
 
 
 def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
-    """Yield sums and findings of system runs; use processes if their files have `large` bytes."""
+    """Yield sums and findings of system runs; with `large` bytes of files, in worker processes."""
     many = sum(files.size for files in system_runs) >= large
     shares = [system_runs[start : start + SHARE] for start in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)

@@ -92,7 +92,7 @@ def _nothing() -> Amounts:
 
 
 def _call_amounts(row: Call) -> Amounts:
-    """Return the number 1, the tokens and the dollars of a call whose tokens are known."""
+    """Return a call's amounts: one request, its tokens, which must be known, and its dollars."""
     tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
     return Amounts(1, *tokens, row.usd or Decimal(0))
 

@@ -241,7 +241,7 @@ def _logged(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _kept(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield faults of texts stored by `podium serve --keep-texts`, e.g. without journal digest."""
+    """Yield faults: texts stored by `podium serve --keep-texts` whose digest no journal has."""
     traces = {trace for journal in evidence.journals for trace in kept_traces(journal.path)}
     check.skipped["served without stored texts (--keep-texts)"] += not traces
     for request in evidence.requests if traces else ():
@@ -353,7 +353,7 @@ LOST = "requests without an end, although their process ended normally"
 
 
 def _requests(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield faults of served requests with wrong number or kind of calls, and of stray calls."""
+    """Yield faults: served requests with a wrong number or kind of calls, calls without request."""
     traces = {request.trace for request in evidence.requests}
     for request in evidence.requests:
         place = f"sample {request.trace} epoch 1"
@@ -456,7 +456,7 @@ def _times(evidence: Evidence, row: Call) -> Iterator[str]:
 
 
 def _constant(rows: Iterable[Call]) -> Iterator[str]:
-    """Yield a fault for each token count that most distinct prompts share, as if made up."""
+    """Yield a fault for a token count that most distinct prompts share: real counts vary."""
     prompts: dict[Any, Call] = {}
     for row in rows:
         prompts.setdefault(row.prompt_sha256 or (row.question, row.step), row)

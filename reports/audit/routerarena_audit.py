@@ -355,7 +355,7 @@ GUESSES: Mapping[str, Callable[[str], int]] = {
     "the prompt's words": lambda text: len(text.split()),
     "the prompt's words times 1.3": lambda text: int(len(text.split()) * 1.3),
 }
-"""Name -> function that guesses a prompt's tokens without counting, in a usual way."""
+"""Description of a usual guess -> function that guesses a prompt's tokens in this way."""
 
 
 def _estimated(file: _File) -> None:

@@ -115,7 +115,7 @@ class GrantedDollars:
         return ""
 
     def broken_by(self, folder: Path) -> Iterator[str]:
-        """Yield how a shard, with this folder, broke its leases of dollars.
+        """Yield how the shard in a folder broke its leases of dollars.
 
         Faults: calls without a lease, more dollars than granted, several processes under one lease.
         """

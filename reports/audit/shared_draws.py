@@ -21,7 +21,7 @@ class SharedDraw(NamedTuple):
 
 
 def draws_of(evidence: Evidence) -> tuple[dict[str, bytes | None], list[SharedDraw]]:
-    """Return one system's paid calls (id -> digest), and its calls that reuse others' replies."""
+    """Return a system's paid calls (id -> digest), and its calls with other systems' replies."""
     bought, shared = dict[str, bytes | None](), list[SharedDraw]()
     for row in evidence.rows:
         if row.shared_from is not None:

@@ -325,7 +325,7 @@ def sweep_as(user: int, baseline: frozenset[str]) -> None:
     """Kill all processes of `user` and remove the files that they wrote; never return.
 
     Only the effective user id of this process becomes `user`, so that it can signal the processes
-    of `user`. They cannot signal this process, because its real and saved ids differ.
+    of `user`. They cannot signal this process, whose real and saved ids are not `user`.
     """
     os.setgroups([])
     os.setresgid(SWEEPER, user, SWEEPER)

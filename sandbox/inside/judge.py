@@ -46,7 +46,7 @@ class _LoadedProgram(NamedTuple):
 
 
 class _Keeper(NamedTuple):
-    """What all runs of a box share; `pid`: the zygote's process id, exempt from limits, cleanup."""
+    """What all runs of a box share; `pid` is the zygote's, exempt from limits and cleanup."""
 
     mode: Mode
     zygote: socket.socket
@@ -509,7 +509,7 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 
 def facts(mode: Mode) -> dict[str, Any]:
-    """Return Python version, third-party packages, and if memory is limited for all `together`."""
+    """Return the Python version, third-party packages, and whether memory is limited in total."""
     import sysconfig  # both are slow to load, and a cell that serves one program needs neither
     from importlib import metadata
 

@@ -42,8 +42,8 @@ STARRED = (
     *("statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins"),
     "typing",
 )
-"""Modules that every program finds imported: by `from ... import *` in this order, then by name. So
-`open` is a global name of the program, which the mock of `builtins.open` does not replace."""
+"""Modules that programs of runners `official` and `call` find imported: by `from ... import *` in
+this order, then by name. So `open` is a global name, which no mock of `builtins.open` replaces."""
 
 HEADER = "".join(
     [f"from {name} import *\n" for name in STARRED]
@@ -87,7 +87,7 @@ class LackingFinder:
 
 
 class TimeoutException(Exception):
-    """Raised at the time limit; a program that catches every exception catches it and continues."""
+    """Raised in `official` at a time limit; a program that catches every exception continues."""
 
 
 class Official:

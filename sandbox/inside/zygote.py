@@ -118,7 +118,7 @@ def fork() -> int:
 
 
 def _report(channel: socket.socket, pid: int, sweep: bool) -> None:
-    """Send the supervisor the pid of a forked process (if no sweep), and later how it ended."""
+    """Send the supervisor a forked process's pid (unless for cleanup), and later how it ended."""
     if not sweep:
         channel.send(b"%d" % pid)
     _, status, usage = os.wait4(pid, 0)
@@ -161,7 +161,7 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
 
 
 def limit(order: dict[str, Any]) -> None:
-    """Set the resource limits of this process, which its children inherit, as an order states."""
+    """Set this process's resource limits as the order states; child processes inherit them."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as file:  # noqa: PTH123
         file.write(b"1000")  # if memory runs out, the kernel kills the program, not its box
     cpu_s = int(order["cpu_s"]) + 2
@@ -187,7 +187,7 @@ def _lower(kind: int, soft: int, hard: int) -> None:
 
 
 def _look_new() -> tuple[str, ...]:
-    """Make this process, and so all forks, look like a new Python; return podium's modules."""
+    """Make this process and all forks look like a new Python; return podium's module names."""
     os.environ.clear()
     os.environ.update(PLACE, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     os.umask(0o022)
