@@ -14,9 +14,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Protocol, cast
 
 IMAGE = "podium-sandbox"
-"""Default container image of code suites; boxes without images ignore it."""
+"""Default container image for the programs of code suites; boxes without images ignore it."""
 Runner = Literal["script", "call", "official", "unittest"]
-"""How a program is run on one input; each is a function in sandbox/inside/runners.py.
+"""How a program is run on one input; each name is that of a function in inside/runners.py.
 
 - `script`: a process of its own that reads the input from stdin; `stdout` has its output;
 - `call`: a fresh process calls the method `entry` with the input, a JSON list of arguments; the
@@ -25,19 +25,20 @@ Runner = Literal["script", "call", "official", "unittest"]
 - `official`: as in LiveCodeBench's published evaluator: one process for all inputs, the program
   wrapped in a function, standard input mocked; `result` is `{"output": text}` for programs
   that read standard input and `{"returned": value}` for methods;
-- `unittest`: the program and its test code (the input) in one process, as BigCodeBench does it;
+- `unittest`: the program and its test code (the input) in one process, as BigCodeBench does;
   `result` is `{"ran": n, "failed": {test: last line}}`.
 """
 Status = Literal["exited", "time", "memory", "output", "processes", "died"]
-"""How a run ended: by itself (any exit code), at a limit, or by killing its box twice (`died`)."""
+"""How a run of a program ended: by itself (`exited`, with any exit code), at the limit that the
+word names, or by killing its box twice (`died`)."""
 
 
 class SandboxError(Exception):
-    """The box failed, not the program: the answer gets no grade, and this reason is logged."""
+    """Raised if a box fails, not its program: the answer gets no grade, the reason is logged."""
 
 
 SLACK_BYTES = 192 << 20
-"""Memory of a box, in bytes, beyond the program's limit: for its supervisor, inputs, outputs."""
+"""Bytes of memory that a container has beyond the program's limit: for its supervisor and data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,13 @@ class Limits:
     """Resource limits of one run of a program."""
 
     cpu_s: float = 6.0
-    """CPU seconds of all processes of the program together, so that a busy machine does not change
-    verdicts (LiveCodeBench's 6 s are wall time)."""
+    """Maximum CPU seconds of all processes of the program together: a limit of CPU time, so that a
+    busy machine changes no verdict (LiveCodeBench's own limit is 6 s of real time)."""
     wall_s: float = 18.0
-    """Seconds of real time, for programs that sleep or wait: three times the CPU limit."""
+    """Maximum seconds of real time, for programs that sleep or wait."""
     memory_bytes: int = 1 << 30
-    """Memory of all processes of the program together. Suites that need more have their own
-    `LIMITS`; a test checks that sandbox/compose.yaml has the same numbers."""
+    """Maximum memory of all processes of the program together. Suites that need more define other
+    `Limits`; a test checks that sandbox/compose.yaml has the same numbers."""
     output_bytes: int = 8 << 20
     """Maximum bytes of stdout, of the result and of each file; stderr has no limit."""
     processes: int = 64
@@ -71,37 +72,37 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutcome:
-    """How one run ended."""
+    """How one run of a program on one input ended, and what it wrote and used."""
 
     status: Status
     exit_code: int
-    """Exit code; negative for a signal. Meaningful if the status is `exited`."""
+    """Exit code of the program, negative for a signal; meaningful if `status` is `exited`."""
     stdout: bytes
     stderr: bytes
-    """The last part of stderr, since a program may write any amount."""
+    """The last part of the program's stderr, since a program may write any amount."""
     result: bytes
-    """The runner's report, empty if the run ended before it. Written by a process that the program
-    controls: parse it as data, and never use it as a verdict."""
+    """The report of the runner (see `Runner`), empty if the run ended before the report. A process
+    that the program controls wrote it: parse the report as data, never use it as a verdict."""
     cpu_s: float
-    """CPU seconds of all processes; may exceed the limit by the time between two checks."""
+    """CPU seconds of all processes; may exceed the limit by the time between two checks of it."""
     wall_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxFacts:
-    """The sandbox in which programs ran, for logs and tables."""
+    """The sandbox in which the programs of a run were executed, as logs and tables state it."""
 
     box: str
     python: str
     image: str | None = None
     image_id: str | None = None
-    """The image's content digest, `sha256:...`."""
+    """The container image's content digest, `sha256:...`."""
     packages: tuple[str, ...] = field(default=())
     """Third-party packages that programs can import, as `name==version`, sorted."""
 
 
 class Box(Protocol):
-    """A sandbox for untrusted code; no program finds traces of an earlier one in it."""
+    """A sandbox for untrusted programs; no program finds traces of an earlier program in it."""
 
     @property
     def name(self) -> str:
@@ -116,29 +117,30 @@ class Box(Protocol):
         *,
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
-        """Yield one outcome per input, each as in a fresh process (`official`: one process).
+        """Run a program on each of its inputs; yield one outcome per input.
 
-        With `alone`, no other program of this host process runs at the same time.
+        Each run behaves as in a fresh process; only the runner `official` uses one process for all
+        inputs. With `alone`, no other program of this host process runs at the same time.
         """
         ...
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return the Python and packages of programs; SandboxError says what is missing."""
+        """Return Python version and packages for programs; SandboxError if the box is unusable."""
         ...
 
     def close(self) -> None:
-        """Release every process and container; the box cannot be used afterwards."""
+        """End every process and container of the box, which cannot be used afterwards."""
 
 
 DIGITS = 50_000
-"""Maximum decimal digits of an integer, as in LiveCodeBench's evaluator."""
+"""Maximum decimal digits of an integer in a result, as in LiveCodeBench's evaluator."""
 HASHED = 1000
-"""Maximum set elements and dictionary keys in a value, strings excluded: a program can choose
+"""Maximum set elements and dictionary keys in a result, strings excluded: a program can choose
 numbers whose hashes all collide, which makes hashing quadratic."""
 
 
 def decode(result: bytes) -> object:
-    """Return the value that runner `call` reports, as plain builtins; ValueError if it has none.
+    """Return the value in a report of the runner `call`, as plain builtins; ValueError if none.
 
     A process that the program controls wrote the bytes, so nothing in them is executed. Malformed,
     too deeply nested or too large values raise ValueError.
@@ -153,7 +155,7 @@ def decode(result: bytes) -> object:
 
 
 def read_json(text: str | bytes) -> object:
-    """Parse JSON, including long integers; ValueError if that fails."""
+    """Parse JSON with integers of up to `DIGITS` digits; ValueError if the text is no such JSON."""
     try:
         try:
             return json.loads(text)
@@ -166,7 +168,7 @@ def read_json(text: str | bytes) -> object:
 
 
 def untagged(value: object) -> object:
-    """Return the Python value of type-tagged JSON; ValueError if it is malformed."""
+    """Return the value of type-tagged JSON, e.g. of `{"set": [1]}`; ValueError if malformed."""
     try:
         return _Reader().read(value)
     except (RecursionError, TypeError, KeyError, OverflowError, binascii.Error) as error:
@@ -174,7 +176,7 @@ def untagged(value: object) -> object:
 
 
 class _Reader:
-    """Decodes one type-tagged value, and counts the elements that it hashes."""
+    """Decodes one value with type tags; counts its set elements and keys, at most `HASHED`."""
 
     def __init__(self) -> None:
         self._hashed = 0
@@ -214,7 +216,7 @@ _READERS: dict[str, Callable[[_Reader, Any], object]] = {
 
 
 def _integer(text: str) -> int:
-    """Convert an integer of up to `DIGITS` digits; Python's default limit is 4,300."""
+    """Convert text to an integer of up to `DIGITS` digits; Python's default limit is 4,300."""
     if len(text) > DIGITS:
         raise ValueError("an integer of too many digits")
     try:

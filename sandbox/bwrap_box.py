@@ -2,7 +2,7 @@
 
 Each program has its own process, network, IPC, mount and host name namespaces; a read-only
 root with /usr, the running Python and nothing else of the machine; two small tmpfs folders; no
-capabilities; the seccomp filter of seccomp.py. These end with the program and all its processes.
+capabilities; the seccomp filter of seccomp.py. All this ends with the program and its processes.
 
 If started by root, the judge (the box's supervisor process) is root with SETUID, SETGID and KILL
 only, and each run gets its own user id, as in the docker box. There is no user namespace, because
@@ -42,7 +42,7 @@ from podium.sandbox.packages import SITE, host_packages, promised_names
 from podium.sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
-"""Oldest usable bubblewrap: it can forbid further user namespaces and limit a tmpfs."""
+"""Oldest usable version of bubblewrap, which can forbid user namespaces and limit a tmpfs."""
 LAST_USER = 59_999  # the largest user id of programs (sandbox/inside/isolation.py)
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -56,25 +56,28 @@ FORBIDDEN = {
     "kernel/unprivileged_userns_clone": "0",
     "kernel/apparmor_restrict_unprivileged_userns": "1",
 }
-"""Settings under /proc/sys -> the value with which users cannot create namespaces."""
+"""Setting under /proc/sys -> its value that forbids ordinary users to create namespaces."""
 
 
 class BwrapBox(CellBox):
-    """Separate namespaces for each program; the module docstring says what they isolate."""
+    """A box that gives each program its own Linux namespaces (details: this module's docstring)."""
 
     name = "bwrap"
 
     def __init__(
         self, max_sandboxes: int | None = None, packages: Callable[[], Path | None] = host_packages
     ) -> None:
-        """Keep at most `max_sandboxes` cells in use (default one per core)."""
+        """Allow at most `max_sandboxes` supervisor processes in use (default one per core).
+
+        `packages` returns the folder of packages that programs may import, or None if it is absent.
+        """
         self._packages = packages
         # `--die-with-parent` means the parent *thread*, so threads that stay alive start the cells.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
         super().__init__(max_sandboxes)
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a cell in new namespaces; SandboxError, with the reason, if that fails."""
+        """Start a supervisor process in new namespaces; SandboxError, with a reason, on failure."""
         try:
             return self._starters.submit(self._start, kind).result()
         except SandboxError as error:
@@ -83,16 +86,16 @@ class BwrapBox(CellBox):
             raise SandboxError("The bwrap sandbox has been closed.") from error
 
     def switches_users(self) -> bool:
-        """Return whether every run gets a separate user id."""
+        """Return whether every run of a program gets a separate user id."""
         return switches_users()
 
     def command(self, seccomp_fd: int) -> list[str]:
-        """Return the command that starts Python in a cell; callers may append Python's flags."""
+        """Return bubblewrap's command line for Python in this box; callers may add Python flags."""
         users = self.switches_users()
         return bwrap_argv(seccomp_fd, host_python(), users=users, packages=self._packages())
 
     def close(self) -> None:
-        """Stop every cell; the box cannot be used afterwards."""
+        """Stop every supervisor process of the box, which cannot be used afterwards."""
         super().close()
         self._starters.shutdown()
 
@@ -113,11 +116,11 @@ class BwrapBox(CellBox):
 def bwrap_argv(
     seccomp_fd: int, python: Path, *, users: bool, packages: Path | None = None
 ) -> list[str]:
-    """Return the command that starts Python in a box, as its process 1; callers may add flags.
+    """Return bubblewrap's command line for Python as process 1 of a box; callers may add flags.
 
-    Bubblewrap reads the filter from the inherited `seccomp_fd`. With `users` it keeps the
-    capabilities to switch users, which the caller must have; else it creates a user namespace.
-    The folder `packages` is mounted at `SITE`.
+    Bubblewrap reads the seccomp filter from the inherited descriptor `seccomp_fd`. With `users`,
+    the box keeps the capabilities to switch users, which the caller must have; without `users`, it
+    gets a user namespace. The folder `packages` is mounted at `SITE` (/opt/podium/site).
     """
     argv = [_bwrap(), "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]
@@ -139,7 +142,7 @@ def bwrap_argv(
 
 
 def why_unusable() -> str | None:
-    """Return why bubblewrap cannot be used here, and the fix; None if it can."""
+    """Return why bubblewrap cannot be used on this machine, and the fix; None if it works."""
     if platform.machine() not in ("x86_64", "aarch64"):
         return f"The bwrap sandbox has no system call filter for {platform.machine()}."
     if os.geteuid() == 0 and not switches_users():
@@ -166,7 +169,10 @@ def switches_users() -> bool:
 
 
 def filter_file(*, users: bool) -> int:
-    """Return a descriptor of the seccomp filter for one start of bubblewrap; callers close it."""
+    """Return the descriptor of a memory file with the seccomp filter for one start of bubblewrap.
+
+    Callers close it. Without `users`, all processes in the box have one uid: more is refused.
+    """
     file = os.memfd_create("seccomp")
     os.write(file, filter_bytes(RULES if users else {**RULES, **SAME_USER}))
     os.lseek(file, 0, os.SEEK_SET)
@@ -174,7 +180,7 @@ def filter_file(*, users: bool) -> int:
 
 
 def host_python() -> Path:
-    """Return the path of Python outside any virtual environment, with links resolved."""
+    """Return the path of this Python outside any virtual environment, with links resolved."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = Path(sys.base_prefix, "bin", version)
     return (python if python.exists() else Path(sys.executable)).resolve()
@@ -214,7 +220,7 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return mounts of /usr, libraries and Python, without its whole prefix (maybe a home)."""
+    """Return bubblewrap's options to mount /usr, the libraries and parts of Python's prefix."""
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -223,7 +229,7 @@ def _system(python: Path) -> list[str]:
         else:
             argv += ["--ro-bind-try", str(path), str(path)]
     argv += _bind("--ro-bind-try", Path("/etc/ld.so.cache"))
-    home = python.parent.parent
+    home = python.parent.parent  # mounted in parts: it may be a user's home
     if home != Path("/") and not home.is_relative_to("/usr"):
         argv += _bind("--ro-bind", python)
         for name in ("lib", "lib64"):
@@ -232,7 +238,7 @@ def _system(python: Path) -> list[str]:
 
 
 def _bind(option: str, path: Path, place: str = "") -> list[str]:
-    """Return a bind mount and its parent folders, which bubblewrap would make for root only."""
+    """Return bubblewrap's options for a bind mount and its parent folders, readable by all."""
     argv: list[str] = []
     for folder in reversed(Path(place or path).parents[:-1]):
         argv += ["--perms", "0755", "--dir", str(folder)]
@@ -240,7 +246,7 @@ def _bind(option: str, path: Path, place: str = "") -> list[str]:
 
 
 def _places() -> list[str]:
-    """Return the other mounts (/proc, five devices, two tmpfs), then make / and /proc read-only."""
+    """Return bubblewrap's options to mount /proc, five devices, two tmpfs; make / read-only."""
     argv = ["--proc", "/proc", "--perms", "0755", "--dir", "/dev"]
     for name, target in LINKS.items():
         argv += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]

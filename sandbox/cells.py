@@ -1,8 +1,8 @@
 """Cells, their pool, and the base class of boxes that run programs in cells.
 
-A cell is a running supervisor (the judge, sandbox/inside/judge.py), reached by a byte stream. If it
-dies during a run, the host checks the container engine, if any, and runs the program again, alone
-in a fresh cell; if that cell dies, too, the program is the cause: status `died`.
+A cell is a running supervisor (the judge, sandbox/inside/judge.py), reached by a byte stream. If a
+judge dies during a run, the host checks the container engine, if any, and runs the program again,
+alone in a fresh cell; if that cell dies, too, the program is the cause: status `died`.
 """
 
 import atexit
@@ -30,7 +30,7 @@ INSIDE = ("isolation", "purity", "runners", "zygote", "judge")
 """Modules of sandbox/inside/, ordered so that each comes after the modules that it imports."""
 FACTS = b'{"facts": 0}\n'  # asks for the cell's Python version and packages
 PARTS = ("stdout", "stderr", "result")
-"""The byte strings that follow an answer's header, in this order; it states their lengths."""
+"""The outputs of a program after the header of a judge's answer, in this order."""
 
 
 LACKS = (
@@ -41,9 +41,10 @@ LACKS = (
 
 @cache
 def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> bytes:
-    """Return the message that starts a cell's judge: mode, seccomp filter, source of its modules.
+    """Return the message that starts a judge (supervisor): mode, seccomp filter, its source code.
 
-    `promised`: packages that programs may import; `extra`: further modules of sandbox/inside/.
+    `mode`: how to isolate programs, a key of `MODES` in inside/isolation.py; `promised`: packages
+    that programs may import; `extra`: further modules of sandbox/inside/.
     """
     folder = resources.files("podium.sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *extra)}
@@ -61,12 +62,15 @@ def load_frame(program: Program) -> bytes:
 
 
 def run_header(size: int, limits: Limits) -> bytes:
-    """Return the line that orders a run within `limits` on the `size` bytes of input after it."""
+    """Return the line that orders a judge to run the program on the next `size` bytes of input."""
     return json_line({"run": size, **asdict(limits)})
 
 
 def parse_outcome(header: Mapping[str, Any], contents: Sequence[bytes]) -> ProgramOutcome:
-    """Return the outcome that a judge's answer states: its header and `PARTS`."""
+    """Return a run's outcome from a judge's answer: its header and the contents of its `PARTS`.
+
+    SandboxError if the program imported a package that this box lacks.
+    """
     if lacks := header.get("lacks"):
         raise SandboxError(LACKS.format(", ".join(lacks)))
     stdout, stderr, result = contents
@@ -115,21 +119,21 @@ PIECE = 1 << 18
 
 
 class CellDied(Exception):
-    """The cell's supervisor (judge) ended: killed by program or kernel, or its engine stopped."""
+    """Raised if a cell's supervisor (judge) has ended: killed by program, kernel or engine."""
 
 
 class CellStuck(Exception):
-    """The cell's supervisor (judge) does not answer: e.g. its container is paused."""
+    """Raised if a cell's supervisor (judge) does not answer, e.g. if its container is paused."""
 
 
 class Stream(Protocol):
     """Byte stream to and from a cell's supervisor; deadlines are values of time.monotonic."""
 
     def send(self, data: bytes | memoryview, deadline: float) -> None:
-        """Send all bytes; raises CellDied or CellStuck."""
+        """Send all bytes; CellDied if the supervisor has ended, CellStuck after the deadline."""
 
     def receive(self, deadline: float) -> bytes:
-        """Wait for bytes and return them, at least one; raises CellDied or CellStuck."""
+        """Wait for at least one byte and return what came; CellDied or CellStuck as in `send`."""
         ...
 
     def close(self) -> None:
@@ -178,10 +182,10 @@ class _PipeStream:
 
 
 class SandboxCell:
-    """A running supervisor process (judge) that can run programs, and its stream."""
+    """A running supervisor process (judge), which runs programs, and the byte stream to it."""
 
     def __init__(self, stream: Stream, boot: bytes) -> None:
-        """Start the judge at the other end of `stream` by a `boot_message`, and await its reply."""
+        """Start the judge at the other end of `stream` by a `boot_message`; wait for its reply."""
         self._stream, self._buffer = stream, bytearray()
         self.runs = 0
         self.program: Program | None = None
@@ -198,7 +202,7 @@ class SandboxCell:
     def run(
         self, data: bytes, limits: Limits, grace_s: float = GRACE_S
     ) -> tuple[ProgramOutcome, bool]:
-        """Run the program on one input; return its outcome, and whether the cell can be reused."""
+        """Run the loaded program on one input; return outcome, and if the cell can be reused."""
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
         order = run_header(len(data), limits)
@@ -243,7 +247,7 @@ class SandboxCell:
 
 
 def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> SandboxCell:
-    """Start a cell as a child process; SandboxError if it does not start."""
+    """Start a cell's supervisor (judge) as a child process; SandboxError if it does not start."""
     try:
         process = subprocess.Popen(
             argv,
@@ -261,7 +265,7 @@ def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> Sandb
 
 
 def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
-    """Return a cell that uses this stream; SandboxError if its judge does not start."""
+    """Start the judge (supervisor) behind a stream, return its cell; SandboxError if it fails."""
     try:
         return SandboxCell(stream, boot)
     except BaseException as error:
@@ -276,7 +280,7 @@ PROGRAMS = 2000  # maximum runs in one cell, which then is replaced
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """The properties of a cell that are fixed when it starts."""
+    """What is fixed when a cell starts: its image, its limits of memory and of processes."""
 
     image: str
     memory_bytes: int
@@ -284,10 +288,10 @@ class CellKind:
 
 
 class CellPool:
-    """Cells of several kinds: started before they are needed, reused if clean, else replaced."""
+    """A pool of cells (supervisor processes), started ahead, reused if clean, else replaced."""
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], limit: int, reuse: bool) -> None:
-        """Hand out up to `limit` cells made by `start`; `reuse`: several programs per cell."""
+        """Lend up to `limit` cells, made by `start`; `reuse`: a cell may run several programs."""
         self._start, self._most, self._reuse = start, limit, reuse
         self._bound = limit if reuse else 2 * limit
         self._idle: list[tuple[CellKind, SandboxCell]] = []
@@ -307,7 +311,7 @@ class CellPool:
         return cell
 
     def give_back(self, kind: CellKind, cell: SandboxCell) -> None:
-        """Keep a clean cell for the next program, or close it."""
+        """Take a clean cell back: keep it for other programs, or close it if it may run no more."""
         if self._reuse and cell.runs < PROGRAMS:
             self._rest(kind, cell, leases=1)
         else:
@@ -326,7 +330,7 @@ class CellPool:
         cell.close()
 
     def close(self) -> None:
-        """Close every cell, including those in use."""
+        """Close every cell of the pool, including cells in use."""
         with self._changed:
             self._closed = True
             cells, self._cells = self._cells, set()
@@ -344,7 +348,10 @@ class CellPool:
     def _reserve(
         self, kind: CellKind, fresh: bool
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        """Wait for a slot; return an idle cell or None, and a cell to close first or None."""
+        """Wait until fewer than `limit` cells are in use, and reserve one.
+
+        Return an idle cell (None: start a new one), and a cell to close before that (None: none).
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_place())
             if self._closed:
@@ -365,7 +372,7 @@ class CellPool:
         return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
     def _begin(self, kind: CellKind, leases: int) -> SandboxCell:
-        """Start a cell, which `_count` already includes; reduce the counts if that fails."""
+        """Start a cell that the pool's counts already include; if it fails, correct the counts."""
         try:
             cell = self._start(kind)
         except BaseException:
@@ -389,7 +396,7 @@ class CellPool:
         threading.Thread(target=self._warm, args=(kind,), daemon=True).start()
 
     def _warm(self, kind: CellKind) -> None:
-        """Start a cell and leave it idle; ignore a failure: the next start will raise it."""
+        """Start a cell and keep it idle; ignore a failure, which the next start will raise."""
         with suppress(SandboxError):
             self._rest(kind, self._begin(kind, leases=0), leases=0)
 
@@ -402,20 +409,20 @@ class CellPool:
 
 
 class Cores:
-    """A semaphore with one slot per core, so that time limits are fair.
+    """A semaphore with one slot per CPU core, so that time limits of programs are fair.
 
     Sixteen programs on four cores would turn right answers into timeouts. If a run must be repeated
-    alone, `all` waits for the other runs and blocks new ones.
+    alone, the method `all` waits for all other runs and blocks new ones.
     """
 
     def __init__(self, count: int) -> None:
-        """Allow `count` concurrent runs."""
+        """Allow `count` concurrent runs of programs."""
         self._count, self._free = count, threading.Semaphore(count)
         self._gate = threading.Lock()  # every run acquires it at its start; `all` keeps it
 
     @contextmanager
     def one(self) -> Generator[None]:
-        """Hold one core during a run."""
+        """Hold one core in this context, in which a program runs."""
         with self._gate:
             self._free.acquire()
         try:
@@ -425,7 +432,7 @@ class Cores:
 
     @contextmanager
     def all(self) -> Generator[None]:
-        """Hold every core, so that no other program runs."""
+        """Hold every core in this context, so that no other program runs."""
         with self._gate:
             for _ in range(self._count):
                 self._free.acquire()
@@ -441,7 +448,7 @@ def available_cores() -> int:
 
 
 CORES = Cores(available_cores())
-"""The cores that all boxes of this process share; other processes are not counted."""
+"""The cores that all boxes of this process share; the load of other processes is ignored."""
 
 
 NOTHING = Program("")
@@ -449,7 +456,7 @@ TWICE = ProgramOutcome("died", -9, b"", b"The program ended its sandbox, twice."
 
 
 class CellBox(ABC):
-    """A box that runs programs in cells; a subclass defines how a cell starts."""
+    """A box that runs programs in cells (supervisor processes); subclasses define their start."""
 
     name: str  # on the command line, in logs and in tables
     reuse = False  # whether a cell may run several programs, one after another
@@ -457,13 +464,13 @@ class CellBox(ABC):
     """Seconds beyond a run's wall limit after which its cell counts as stuck."""
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
-        """Keep at most `max_sandboxes` cells in use (default one per core)."""
+        """Allow at most `max_sandboxes` cells in use at the same time (default one per core)."""
         self._pool = CellPool(self.start, max_sandboxes or available_cores(), self.reuse)
         atexit.register(self.close)
 
     @abstractmethod
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a cell of a kind; SandboxError says what is missing."""
+        """Start a cell (supervisor process) of a kind; SandboxError, with a reason, on failure."""
 
     def check(self) -> None:  # noqa: B027  (most boxes depend on nothing)
         """Raise SandboxError if something that cells need, e.g. the docker engine, is down."""
@@ -476,7 +483,7 @@ class CellBox(ABC):
         *,
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
-        """Yield one outcome per input; see `sandbox.box.Box.run`."""
+        """Run a program on each input, yield one outcome per input; see `sandbox.box.Box.run`."""
         kind = CellKind(program.image, limits.memory_bytes, limits.processes)
         with closing(_HeldCell(self._pool, kind, program)) as holder:
             for data in inputs:
@@ -493,7 +500,7 @@ class CellBox(ABC):
                 yield outcome or TWICE
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return the Python and packages of programs; SandboxError says what is missing."""
+        """Return Python version and packages for programs; SandboxError if the box is unusable."""
         limits = Limits()
         kind = CellKind(image, limits.memory_bytes, limits.processes)
         cell = self._pool.take(kind)
@@ -506,7 +513,7 @@ class CellBox(ABC):
         return SandboxFacts(self.name, reply["python"], packages=tuple(reply["packages"]))
 
     def close(self) -> None:
-        """Stop every cell; the box cannot be used afterwards."""
+        """Stop every cell (supervisor process); the box cannot be used afterwards."""
         atexit.unregister(self.close)
         self._pool.close()
 
@@ -520,14 +527,14 @@ class CellBox(ABC):
 
 
 class _HeldCell:
-    """A program and its cell, taken from the pool at the first run and replaced if not clean."""
+    """A program and the cell that runs it: taken from a pool at a run, replaced if not clean."""
 
     def __init__(self, pool: CellPool, kind: CellKind, program: Program) -> None:
         self._pool, self._kind, self._program = pool, kind, program
         self._cell: SandboxCell | None = None
 
     def take(self, *, fresh: bool = False) -> None:
-        """Take a cell unless one is held; call this before holding a core, since it may wait."""
+        """Take a cell from the pool if none is held; this may wait, so hold no core meanwhile."""
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 
@@ -561,7 +568,7 @@ class SubprocessBox(CellBox):
     """A box of plain child processes with limits but without isolation.
 
     Limited: CPU and real time of a program with all its children; address space; memory, processes
-    and threads, checked every 50 ms (a fork bomb lives that long); sizes of what it
+    and threads, checked every 50 ms (a fork bomb lives that long); sizes of what the program
     writes or returns; no core dumps; all its processes are killed, daemons too; a fresh working
     directory, an empty environment, no inherited file descriptors.
 
@@ -576,7 +583,7 @@ class SubprocessBox(CellBox):
     name = "subprocess"
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a cell as a child process of the same user, outside any virtual environment."""
+        """Start a supervisor as a child process of this user, outside any virtual environment."""
         python = str(Path(sys.executable).resolve())
         boot = boot_message("plain", promised_names(kind.image))
         return spawn([python, *PYTHON_FLAGS], boot)

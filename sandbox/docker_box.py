@@ -26,18 +26,22 @@ from podium.sandbox.images import connect, explained, labels, remove_orphans
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
 OWN_PROCESSES = 8  # for the judge (supervisor), beyond a program's limit
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
-"""`nr_inodes` limits the number of files: the judge never has to remove a million empty files."""
+"""Mount options of a container's writable folders. `nr_inodes` limits the number of files, so
+that the judge never has to remove a million empty files."""
 HEADER_BYTES = 8
 """Bytes of Docker's header before each piece of output: stream, three zeros, length (4 bytes)."""
 
 
 class DockerBox(CellBox):
-    """Containers that are reused; each runs one program at a time, and each run as its own user."""
+    """A box of reused containers: each runs one program at a time, each run as its own user."""
 
     reuse = True
 
     def __init__(self, max_sandboxes: int | None = None, runtime: str | None = None) -> None:
-        """Use the engine that DOCKER_HOST names, or the local one; nothing is started yet."""
+        """Prepare a box on the engine at DOCKER_HOST, or the local one; start nothing yet.
+
+        `runtime`: the engine's name of a container runtime, e.g. `runsc`; None: its default.
+        """
         self.name = f"docker:{runtime}" if runtime else "docker"
         self._runtime = runtime
         self._client: docker.DockerClient | None = None
@@ -79,12 +83,12 @@ class DockerBox(CellBox):
         return cells.start_cell(stream, cells.boot_message("users"))
 
     def check(self) -> None:
-        """Raise SandboxError if the engine no longer answers."""
+        """Raise SandboxError if the Docker engine no longer answers."""
         with explained():
             self._engine().ping()
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Return image, Python and packages of programs; SandboxError says what is missing."""
+        """Return image, Python version and packages; SandboxError if image or engine is missing."""
         with explained():
             docker_image = self._engine().images.get(image)
         return replace(super().facts(image), image=image, image_id=str(docker_image.id))
@@ -99,7 +103,7 @@ class DockerBox(CellBox):
                 self._client.close()
 
     def _engine(self) -> docker.DockerClient:
-        """Return the engine's client; the first call also removes containers without an owner.
+        """Return a client of the Docker engine; the first call also removes orphaned containers.
 
         An error in this removal is ignored, e.g. if the engine is already removing a container.
         """
@@ -124,7 +128,7 @@ class DockerBox(CellBox):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
 
     def _limits(self, kind: CellKind) -> dict[str, Any]:
-        """Return the limits that Docker enforces; the supervisor enforces the others, per run."""
+        """Return a container's limits and isolation for Docker; its supervisor limits each run."""
         memory = kind.memory_bytes + SLACK_BYTES
         return {
             "auto_remove": True,

@@ -33,18 +33,21 @@ from podium.sandbox.packages import (
 )
 
 CONTAINER_LABEL = "podium.sandbox"
-"""Label of podium's containers. Its images lack it: a container inherits labels of its image."""
+"""Docker label of podium's containers. Its images lack the label, else containers inherit it."""
 OWNER = "podium.sandbox.owner"
-"""Label with the owner's host and process: containers whose owner was killed can be removed."""
+"""Docker label with the host and process that own a container: orphans can be removed."""
 
 
 def labels() -> dict[str, str]:
-    """Return the labels of every container started by this process."""
+    """Return the Docker labels of every container started by this process."""
     return {CONTAINER_LABEL: "1", OWNER: f"{_place()} {_process(os.getpid())}"}
 
 
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
-    """Return whether a container's owner has ended or, on another host, the container stopped."""
+    """Return whether no process can be using a container: its owner process has ended.
+
+    If the owner is on another host, where it cannot be seen: whether the container has stopped.
+    """
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
     if place != _place():
         return not running
@@ -94,7 +97,7 @@ _REASONS = (
 
 
 def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
-    """Return a client of the Docker Engine that DOCKER_HOST names, or of the local one."""
+    """Return a client of the engine at DOCKER_HOST, or the local one; SandboxError if unusable."""
     with explained():
         scheme, _, path = _address().partition("://")
         if scheme == "unix":  # docker-py leaks its socket if no engine listens
@@ -156,7 +159,7 @@ def _remove(container: Container) -> bool:
 
 @contextmanager
 def explained() -> Generator[None]:
-    """Raise engine errors in this context as SandboxErrors: they never count as wrong answers."""
+    """Turn errors of the container engine in this context into SandboxErrors, not wrong answers."""
     try:
         yield
     except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
@@ -164,7 +167,7 @@ def explained() -> Generator[None]:
 
 
 def explain(error: BaseException) -> SandboxError:
-    """Return a SandboxError that says what is wrong with the engine, and the fix."""
+    """Return a SandboxError that states what is wrong with the container engine, and the fix."""
     if isinstance(error, SandboxError):
         return error
     chain = list(_chain(error))
@@ -191,7 +194,7 @@ def _address() -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, its causes, and exceptions among its arguments."""
+    """Yield an exception, its causes, and the exceptions among its arguments."""
     visited: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:
@@ -209,7 +212,7 @@ BASE_IMAGE = (
 """The public base image (Python 3.11.16, several architectures), pinned by content digest."""
 LOCAL_BASE = "podium-base"  # made by sandbox/debian-engine.sh if no registry can be reached
 IMAGE_LABEL = "podium.image"
-"""Label with the recipe's name on every podium image; other labels list base and packages."""
+"""Docker label of every podium image: the name of its recipe, a key of `RECIPES`."""
 _DESCRIBE = (
     "import json, os, platform; print(json.dumps({'python': platform.python_version(), "
     "'machine': platform.machine(), 'glibc': os.confstr('CS_GNU_LIBC_VERSION').split()[1]}))"
@@ -235,7 +238,7 @@ RECIPES: Mapping[str, ImageRecipe] = {recipe.name: recipe for recipe in (BASIC, 
 def make_image(
     client: docker.DockerClient, recipe: ImageRecipe, base: str | None, say: Say
 ) -> Image:
-    """Build an image on `base` (default `BASE_IMAGE`); SandboxError says why that fails."""
+    """Build a recipe's image on the image `base` (None: default); SandboxError if that fails."""
     base = base_image(client, base, say)
     target = python_of(client, base)
     say(f"{recipe.image}: on {base} with Python {target.python}, {target.machine}")
@@ -264,7 +267,7 @@ def make_image(
 
 
 def base_image(client: docker.DockerClient, base: str | None, say: Say) -> str:
-    """Return the name of a local base image, pulled if necessary."""
+    """Return the name of an image to build on: `base` or a default one, pulled if it is missing."""
     candidates = [base] if base else [BASE_IMAGE, LOCAL_BASE]
     for name in candidates:
         with explained(), suppress(ImageNotFound):
@@ -347,7 +350,7 @@ BWRAP_LACKS = (
 
 
 def build_image(name: str, base: str | None, say: Say) -> int:
-    """Build a recipe's image; for `basic` also fetch its packages for bwrap, if usable here."""
+    """Build the image of recipe `name`; for `basic`, also fetch packages for bwrap. Return 0."""
     with closing(connect()) as client:
         make_image(client, RECIPES[name], base, say)
     if name == BASIC.name and not why_unusable():
@@ -359,7 +362,7 @@ def build_image(name: str, base: str | None, say: Say) -> int:
 
 
 def build_for_bwrap(say: Say) -> int:
-    """Fetch the basic image's packages for the bwrap box; SandboxError says why that fails."""
+    """Fetch the basic image's packages for the bwrap box, return 0; SandboxError on failure."""
     if reason := why_unusable():
         raise SandboxError(reason)
     say(f"bwrap: {_pluralise(len(pinned_packages(REQUIREMENTS)), 'package')} for this Python")
@@ -385,7 +388,7 @@ def sandbox_status(say: Say) -> int:
 
 
 def clean_engine(*, everything: bool, say: Say) -> int:
-    """Remove orphaned containers and superseded images; with `everything`, all podium images."""
+    """Remove orphaned containers and old images; with `everything`, all podium images. Return 0."""
     filters: dict[str, Any] = {"label": IMAGE_LABEL} | ({} if everything else {"dangling": True})
     # Removing images may take long: gigabytes of small files on a busy disk.
     with closing(connect(timeout_s=600)) as client:
@@ -397,7 +400,7 @@ def clean_engine(*, everything: bool, say: Say) -> int:
 
 
 def _engine_status(client: docker.DockerClient, say: Say) -> bool:
-    """Print the engine, its images and containers; return whether the docker box is ready."""
+    """Print the container engine, its images and containers; return if the docker box is ready."""
     with explained():
         about: dict[str, Any] = client.info()
     runtimes = sorted(name for name in about["Runtimes"] if "." not in name)

@@ -1,4 +1,4 @@
-"""Third-party packages that programs may import: pinned, and fetched as wheels."""
+"""Third-party packages that programs in a box may import: pinned, and fetched as wheels."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from podium.sandbox.box import IMAGE, SandboxError
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
-"""Pinned packages of the basic docker image."""
+"""File that pins the packages of the basic docker image."""
 SITE = "/opt/podium/site"
 """Folder of third-party packages in every box; sandbox/inside/judge.py has the same path."""
 
@@ -37,7 +37,7 @@ def pinned_packages(requirements: Path) -> tuple[str, ...]:
 
 
 def pins_digest(requirements: Path) -> str:
-    """Return a digest of a list of pins, independent of its order and comments."""
+    """Return a digest of the pins in a requirements file, independent of order and comments."""
     return hashlib.sha256("\n".join(pinned_packages(requirements)).encode()).hexdigest()
 
 
@@ -74,20 +74,20 @@ def wheel_platforms(target: WheelTarget) -> list[str]:
 
 
 def promised_names(image: str) -> tuple[str, ...]:
-    """Return the names of packages that a program written for an image may import."""
+    """Return the packages that programs for the basic image may import in any box; else ()."""
     if image != IMAGE:
         return ()
     return tuple(pin.partition("==")[0] for pin in pinned_packages(REQUIREMENTS))
 
 
 def host_packages() -> Path | None:
-    """Return the folder with the basic image's packages for this Python; None if absent."""
+    """Return the folder of the basic image's packages for this Python; None if not yet fetched."""
     folder = _host_folder()
     return folder if folder.is_dir() else None
 
 
 def fetch_host_packages() -> Path:
-    """Fetch the basic image's packages for this Python if missing; return the folder."""
+    """Fetch the basic image's packages for this Python unless present; return their folder."""
     folder = _host_folder()
     if folder.is_dir():
         return folder
@@ -114,7 +114,7 @@ def _host_folder() -> Path:
 
 
 def _compile(site: Path) -> None:
-    """Compile the packages, since programs cannot write bytecode there; make them readable."""
+    """Compile packages to bytecode, which programs cannot write; make the files readable to all."""
     command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
     subprocess.run([*command, str(site)], capture_output=True, check=False)
     for path in (site, *site.rglob("*")):

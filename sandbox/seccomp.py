@@ -1,8 +1,8 @@
 """A seccomp filter, assembled by hand, that refuses system calls of programs under bubblewrap.
 
-Bubblewrap has no filter, so kernel keyrings (which no namespace isolates), nested user namespaces,
-sockets to the hypervisor and much rarely used kernel code stay reachable. This filter refuses what
-Docker's default refuses, and calls that could disturb a supervisor under the same uid.
+Bubblewrap has no filter of its own, so kernel keyrings (which no namespace isolates), nested user
+namespaces, sockets to the hypervisor and much rarely used kernel code stay reachable. This filter
+refuses what Docker's default refuses, and calls that could disturb a supervisor with the same uid.
 
 The bytes are classic BPF (struct sock_filter, see seccomp(2)), the same for x86_64 and aarch64: the
 filter checks the architecture first. Numbers are from the kernel's asm/unistd_64.h (x86) and
@@ -61,14 +61,14 @@ NO_PERMISSION: Numbers = {
 }  # fmt: skip
 
 NOT_THERE: Numbers = {"clone3": (435, 435)}
-"""Calls that fail with ENOSYS. clone3 has its flags in memory, which a filter cannot read; without
-it libc uses clone."""
+"""System calls that fail with ENOSYS. clone3 has its flags in memory, which a filter cannot read;
+without clone3, libc uses clone."""
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentCheck:
-    """A condition on the lower 32 bits of an argument; these calls use no others."""
+    """A condition on the lower 32 bits of one argument of a system call (enough for `RULES`)."""
 
     argument: int
     test: Literal["one of", "none of", "no bit of"]
@@ -77,7 +77,7 @@ class ArgumentCheck:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A call that is allowed if its arguments pass every check."""
+    """A system call that is allowed if its arguments pass every check, else fails with `error`."""
 
     numbers: tuple[int, int]
     checks: tuple[ArgumentCheck, ...]
@@ -105,7 +105,8 @@ RULES: Mapping[str, Rule] = {
 
 ALL = 0xFFFFFFFF  # -1
 JUDGE, ZYGOTE = 1, 2
-"""Process ids in a box: the supervisor, and its first child (sandbox/inside/zygote.py)."""
+"""Process ids in a bubblewrap box: the supervisor's, and that of its first child, which forks
+programs (sandbox/inside/zygote.py)."""
 _A_PROGRAM = ArgumentCheck(0, "none of", (JUDGE, ZYGOTE))
 
 SAME_USER: Mapping[str, Rule] = {
@@ -138,7 +139,11 @@ _Code = list[bytes]
 
 
 def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
-    """Return the filter as bytes for bubblewrap's `--seccomp`; it allows calls not in the lists."""
+    """Return a seccomp filter as BPF bytes, e.g. for bubblewrap's option `--seccomp`.
+
+    The filter refuses the system calls in `NO_PERMISSION` and `NOT_THERE`, those newer than these
+    lists, and those that break one of `rules`. All other calls are allowed.
+    """
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
     both = [*_on_architecture(X86_64, x86), *_on_architecture(AARCH64, _calls(rules, 1))]
     return b"".join([_op(_LOAD, _ARCHITECTURE_AT), *both, _op(_RETURN, KILL)])
@@ -175,7 +180,7 @@ def _calls(rules: Mapping[str, Rule], architecture: Literal[0, 1]) -> _Code:
 
 
 def _check(check: ArgumentCheck, refuse: bytes) -> _Code:
-    """Return instructions that refuse a call if the check fails; else execution continues."""
+    """Return BPF instructions that execute `refuse` if a system call's argument fails the check."""
     code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
     if check.test == "one of":
         count = len(check.values)

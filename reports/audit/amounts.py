@@ -97,7 +97,8 @@ def _of_several(evidence: Evidence, row: Call) -> bool:
 
 
 MOST = 10
-"""Maximum number of groups to try in every combination; if more, groups of a kind go together."""
+"""Maximum number of groups of calls of which every combination is tried. If there are more, all
+groups of one kind are taken or left together."""
 
 Adder = Callable[[Iterable[Call]], Sums]
 
@@ -123,7 +124,7 @@ def _unequal(evidence: Evidence, sample: SampleRecord) -> Iterator[str]:
 
 
 def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]:
-    """Yield `model` and `role`, each with Inspect's totals and a function to sum calls by it."""
+    """Yield `model` and `role`, each with Inspect's token totals and a function to sum calls."""
     for kind, totals, adder in (
         ("model", record.model_usage, spent),
         ("role", record.role_usage, spent_by_role),
@@ -132,20 +133,21 @@ def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]
 
 
 def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[Call], list[Call]]:
-    """Return the calls of a sample's last attempt, and the subset that regraded it later."""
+    """Return the calls of a sample's last attempt, and those of them that regraded the sample."""
     rows = [evidence.by_event[event.id] for event in sample.events if event.id in evidence.by_event]
     late = [row for row in rows if row.scope == "scoring" and row.started > sample.completed]
     return rows, late if sample.completed else []
 
 
 def _cut_off(sample: SampleRecord) -> bool:
-    """Whether the process died before Inspect wrote a sample's totals; Inspect kept the calls."""
+    """Whether the process died before Inspect wrote a sample's totals; the log has the calls."""
     complete = sample.completed or sample.model_usage or sample.role_usage
     return sample.failed and not complete
 
 
 Group = tuple[str, str, bool]
-"""Key of a group of calls: its kind, its log, and whether a later run made the calls."""
+"""Key of a group of calls: its kind (e.g. `failed attempts of`; empty for the run's own calls), its
+log, and whether a later run made the calls."""
 OWN: Group = ("", "", False)
 
 
@@ -171,12 +173,12 @@ def run_sums(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def has_totals(log: LogRecord) -> bool:
-    """Whether the run ended, so that Inspect wrote its totals."""
+    """Whether the run of a log has ended, so that Inspect wrote the run's token totals."""
     return log.status != "started" or bool(log.model_usage)
 
 
 def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
-    """Return group -> calls; Inspect's total in a log includes all calls of a group or none."""
+    """Return the ledger's calls by group; Inspect's total in `log` has all of a group or none."""
     here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for sample in log.samples if _cut_off(sample) for event in sample.events}
@@ -201,7 +203,7 @@ def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest with the call, else by start time."""
+    """Return the log of the run that made a call: the oldest with it, else the last log before."""
     # Time alone can be wrong: Inspect dates a retry's log a second after the log before it, which
     # can be later than the calls in it.
     origin = evidence.first_log.get(row.event or "")
@@ -212,7 +214,11 @@ def _run_of(evidence: Evidence, row: Call) -> LogRecord:
 def explain(
     theirs: Sums, groups: Mapping[Group, Sequence[Call]], adder: Adder
 ) -> tuple[set[Group], Sums]:
-    """Return the fewest groups that add up to a run's total; if none do, `OWN` and the gap."""
+    """Return the groups of calls that Inspect's total of a run includes, and unexplained tokens.
+
+    The run's own calls (`OWN`) and as few further groups as possible must add up to the total. If
+    no groups do, return `OWN` alone and the total less the tokens of the own calls.
+    """
     gap = dict(differences(theirs, adder(groups.get(OWN, ()))))
     sums = {group: adder(rows) for group, rows in groups.items() if group != OWN and not group[2]}
     for chosen in _choices([group for group, tokens in sums.items() if tokens]):
@@ -254,7 +260,7 @@ def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
-    """Yield each attempt and its outcome in the journal; None if the journal has no outcome."""
+    """Yield each attempt of a call, and its outcome in the journal; None if there is none."""
     # A call's outcome belongs to its last attempt, or to no attempt if a retry was still due.
     last_attempts: dict[str, int] = {}
     calls = evidence.calls
@@ -304,7 +310,7 @@ def _journals_books(evidence: Evidence) -> Faults:
 
 
 def _differ(reference: Book, book: Book, every_rate: bool) -> bool:
-    """Whether two price books differ; `every_rate`: the logs have all rates, so compare all."""
+    """Whether two price books differ; `every_rate`: compare all rates, not only the usual four."""
     if reference is book:
         return False
     if book.entries:
@@ -419,8 +425,8 @@ MADE_BY = {"solve": "solvers", "score": "scorers", "environment": "task's own mo
 
 
 ROUNDING = Decimal("0.0000005")
-"""Largest rounding difference per call: half a millionth of a dollar, or half of the last place
-that the provider gives."""
+"""Largest rounding difference in dollars per call: half a millionth, or half of the last place that
+the provider states if that is smaller."""
 OWN_KEY = '"is_byok":true'
 """Text in OpenRouter's usage if the provider behind it charged the user's own key."""
 WITH_KEY = " with a key of your own, its fee and the provider behind it"
@@ -432,7 +438,8 @@ UNCHECKED = "calls of {} whose provider states dollars that cannot be compared: 
 def compare_dollars(evidence: Evidence, check: InvariantCheck) -> None:
     """Note workers whose provider's dollars differ from the price book's: weak, not a fault.
 
-    A gateway without a price is compared with the price of the model that it names.
+    A gateway (an API that chooses the model) without a price is compared at the price of the model
+    that its reply names.
     """
     by_worker: dict[tuple[str, str, bool, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:
@@ -456,7 +463,7 @@ def compare_dollars(evidence: Evidence, check: InvariantCheck) -> None:
 
 
 def _difference(rows: list[Call]) -> str:
-    """Return how the provider's dollars differ from the book's; empty if equal up to rounding."""
+    """Return how the provider's dollars differ from the price book's; empty if only by rounding."""
     theirs, ours = _sum(row.usd_provider for row in rows), _sum(row.usd for row in rows)
     rounding = sum((_rounding(row.usd_provider) for row in rows), ZERO)
     if abs(theirs - ours) <= rounding:

@@ -35,11 +35,11 @@ class Stamped:
 
     verdict: Time
     said: str = ""
-    """The certified time (ISO 8601), or why the stamp does not prove one."""
+    """The certified time (ISO 8601), or why the stamp proves no time."""
 
 
 def request(log_dir: Path) -> Path:
-    """Write a time-stamp query beside a manifest without a stamp; return the query's path."""
+    """Write a query for a time stamp beside a run's manifest; return the query's path."""
     root = _unstamped(log_dir)
     query = log_dir / QUERY
     if not query.exists():
@@ -50,7 +50,11 @@ def request(log_dir: Path) -> Path:
 
 
 def store(log_dir: Path, reply: bytes, authority: Path) -> datetime:
-    """Store an authority's reply as the manifest's stamp; return its time. UserError if invalid."""
+    """Store a time-stamp authority's reply as the manifest's stamp; return the certified time.
+
+    `authority`: file with the authority's certificate. UserError if the reply does not certify the
+    manifest's root.
+    """
     root, query = _unstamped(log_dir), log_dir / QUERY
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / STAMP
@@ -97,7 +101,11 @@ def ask(url: str, query: bytes) -> bytes:
 
 
 def stamp_of(log_dir: Path, authority: Path | None = None) -> Stamped:
-    """Return the verdict on a time stamp; `authority`: certificate (None: check only the root)."""
+    """Return the verdict on the time stamp of a run's manifest.
+
+    `authority`: file with the authority's certificate; None: check only that the stamp is for the
+    manifest's root digest.
+    """
     file = log_dir / STAMP
     if not file.exists():
         return Stamped("none")
@@ -133,7 +141,7 @@ def _names(file: Path, root: str) -> bool:
 
 
 def _verified(file: Path, imprint: tuple[str, str], authority: Path) -> datetime:
-    """Return the time that a reply certifies; UserError if it is for another root or untrusted."""
+    """Return the time that an authority's reply certifies for `imprint`; UserError if invalid."""
     text = _ask_openssl("-reply", "-in", str(file), "-text", fault=NO_STAMP)
     if refused := REFUSED.search(text):
         raise UserError(f"The authority refused ({refused[1]}). Ask another one.")

@@ -1,4 +1,7 @@
-"""Audits a directory: checks all its runs, adds up tokens and dollars; result as text or JSON."""
+"""Audits a directory: checks all its runs, adds up tokens and dollars; result as text or JSON.
+
+A system run is one run of one system on one suite.
+"""
 
 import textwrap
 from collections import Counter
@@ -69,12 +72,12 @@ UNLABELLED = "unlabelled"
 
 @dataclass(slots=True)
 class Reconciled:
-    """The sums of some system runs: counts, tokens, dollars and the findings of each invariant."""
+    """Sums over system runs: counts, tokens and dollars, and the findings on each invariant."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: Sums = field(default_factory=dict[str, Tokens])
     causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
-    """Record (`samples`, `runs`, `hooks`) -> cause -> the ledger's tokens less the record's."""
+    """Inspect's record (`samples`, `runs`, `hooks`) -> cause -> ledger less record, in tokens."""
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
     """Label and scope, e.g. `live inference` -> way of billing (see `BILLING`) -> sums of calls."""
     bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
@@ -86,17 +89,17 @@ class Reconciled:
 
     @property
     def dollars(self) -> dict[str, CallSum]:
-        """Label and scope, e.g. `live inference` -> sums of calls."""
+        """Label and scope, e.g. `live inference` -> sums of the calls' dollars."""
         return {name: total(ways.values()) for name, ways in self.billing.items()}
 
     def check(self, id: str, task: str, check: Callable[..., Faults], *arguments: object) -> None:
-        """Run a check of the invariant `id` on `task` and add its findings."""
+        """Run the function `check` of the invariant `id` on a task; add the findings."""
         result = InvariantCheck()
         result.faults = [AuditFault(id, task, *fault) for fault in check(*arguments, result)]
         self.findings[id].add(result)
 
     def join(self, table: "Reconciled") -> None:
-        """Add the sums and findings of other system runs."""
+        """Add the sums and findings in `table`, those of other system runs."""
         self.counts += table.counts
         self.tokens = join_tokens((self.tokens, table.tokens))
         for name, causes in table.causes.items():
@@ -112,7 +115,7 @@ class Reconciled:
 
 
 def reconciled(evidence: Evidence) -> Reconciled:
-    """Return the sums and findings of one system run."""
+    """Return the sums and findings of one system run, from its joined records."""
     result = Reconciled(counts=_counts(evidence))
     if evidence.facts and evidence.facts.draws == SHARED:
         result.bought, result.shared = draws_of(evidence)
@@ -141,7 +144,7 @@ REFUSED, OPEN, KEPT = "refused", "without a known end", "from the local cache"
 CACHED, UNPRICED, AT_LIST = "partly from the provider's cache", "without a price", "at list price"
 SERVICES = tuple(f"at {service} rates" for service in get_args(Service) if service != STANDARD)
 BILLING = (REFUSED, OPEN, KEPT, UNPRICED, CACHED, *SERVICES, AT_LIST)
-"""The ways in which an attempt can be billed; the first that applies to it counts."""
+"""The ways in which an attempt of a call can be billed; the first that applies counts."""
 
 
 def _billed(row: Call) -> str:
@@ -184,7 +187,7 @@ def _counts(evidence: Evidence) -> Counter[str]:
 
 
 def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
-    """Return the newest samples' token totals, and cause -> tokens that only the ledger has."""
+    """Return Inspect's tokens of newest samples, and cause -> tokens that only the ledger has."""
     newest = evidence.newest.values()
     theirs = sum_tokens(told(usage) for sample in newest for usage in sample.model_usage.values())
     last_events = {event.id for sample in newest for event in sample.events}
@@ -238,7 +241,7 @@ class Audit:
 
 
 def beside_a_report(dirs: Sequence[Path]) -> Beside[Reconciled]:
-    """Return an object with which a report audits system runs while it reads their logs."""
+    """Return an object that lets a report audit system runs while the report reads their logs."""
     return Beside(of_gathered, [run for folder in dirs for run in system_runs_below(folder)])
 
 
@@ -252,7 +255,8 @@ def audit(
 ) -> Audit:
     """Check all invariants in all system runs below a directory.
 
-    `bills`: findings on invoices; `anew`: on verdicts graded again; `beside`: sums from a report.
+    `bills`: findings on invoices (I10); `anew`: findings on answers that were graded again (I16);
+    `beside`: sums and findings of system runs that a report has already read.
     """
     system_runs = system_runs_below(folder)
     result = Reconciled()
@@ -282,7 +286,7 @@ def audit(
 
 
 def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
-    """Yield sums and findings of system runs; if files have `large` bytes, use worker processes."""
+    """Yield sums and findings of system runs; with `large` bytes of files, in worker processes."""
     many = sum(files.size for files in system_runs) >= large
     shares = [system_runs[start : start + SHARE] for start in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)
@@ -342,7 +346,7 @@ def _check_whole(
 
 
 def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
-    """Return the directories of the runs: each has, or should have, a MANIFEST.json."""
+    """Return the directories of whole runs, each of which has, or should have, a MANIFEST.json."""
     folders: set[Path] = set()
     for files in system_runs:
         parents = {path.parent for path in files.logs}
@@ -358,7 +362,7 @@ def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
 
 
 SHOWN = 10
-"""Maximum number of printed faults per invariant; the JSON has all faults."""
+"""Maximum number of printed faults per invariant; the audit's JSON has all faults."""
 
 
 COUNTS = (
@@ -521,7 +525,7 @@ def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
 
 
 def dollar_figures(dollars: CallSum) -> dict[str, Any]:
-    """Return the dollars and counts of some calls for the audit's JSON; None means unknown."""
+    """Return the dollars and counts in a sum of calls for the audit's JSON; None: unknown."""
     paid = dollars.paid
     amounts = {
         "priced": dollars.usd,

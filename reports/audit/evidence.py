@@ -1,4 +1,7 @@
-"""The joined records of one system run, and the types of an audit's findings and verdicts."""
+"""The joined records of one system run, and the types of an audit's findings and verdicts.
+
+A system run is one run of one system on one suite.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,9 +19,10 @@ from podium.harness.ledger.served import ServedQuery, is_served, queries_of
 from podium.harness.ledger.totals import CallSum, sums_by
 
 Faults = Iterator[tuple[str, str]]
-"""Place and text of each fault; `AuditFault` adds the invariant and the task."""
+"""Place and text of each fault that a check finds; `AuditFault` adds invariant and task."""
 Status = Literal["pass", "weak", "fail", "not applicable"]
-"""`weak`: nothing contradicts the invariant, but records have gaps; a strict audit then fails."""
+"""Verdict on an invariant. `weak`: nothing contradicts the invariant, but records have gaps, on
+which a strict audit fails."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,13 +32,13 @@ class AuditFault:
     invariant: str
     task: str
     where: str
-    """`call ID`, `sample QUESTION epoch N`, `journal NAME` or `log NAME`."""
+    """The place, e.g. `call ID`, `sample QUESTION epoch N`, `journal NAME` or `log NAME`."""
     said: str
 
 
 @dataclass(slots=True)
 class InvariantCheck:
-    """The findings of one invariant, in one system run or added up over several."""
+    """The findings on one invariant, in one system run or added up over several."""
 
     faults: list[AuditFault] = field(default_factory=list[AuditFault])
     skipped: Counter[str] = field(default_factory=Counter[str])
@@ -49,17 +53,17 @@ class InvariantCheck:
     """Number of system runs that were checked without skips and gaps."""
 
     def add(self, check: "InvariantCheck") -> None:
-        """Add the findings of one system run; count it in `checked` if none is a skip or gap."""
+        """Add findings on one system run; count the run as checked if there is no skip or gap."""
         check.checked = not check.skipped.total() + check.gaps.total()
         self.join(check)
 
     def join(self, check: "InvariantCheck") -> None:
-        """Add findings of other system runs, and their number of checked system runs."""
+        """Add findings on other system runs, and the number of those that were checked."""
         for name in ("faults", "skipped", "gaps", "weak", "notes", "checked"):
             setattr(self, name, getattr(self, name) + getattr(check, name))
 
     def status(self, *, strict: bool) -> Status:
-        """Return the verdict; a strict one counts gaps in the record as failures."""
+        """Return the verdict on the invariant; if `strict`, gaps in records count as failures."""
         if self.faults or (strict and (self.gaps or self.weak)):
             return "fail"
         if self.gaps or self.weak:
@@ -81,7 +85,7 @@ class InvariantVerdict:
     status: Status
     checked: int
     reasons: tuple[tuple[str, int], ...]
-    """Skips, gaps, weaknesses and notes; each with the number of runs or rows."""
+    """Texts of skips, gaps, weaknesses and notes, each with how often it occurs."""
     faults: tuple[AuditFault, ...]
 
 
@@ -91,7 +95,7 @@ SERVED = "served: there is no log, and nothing was graded"
 Tokens = tuple[int, int, int, int, int]
 """Token counts as in Inspect: input, output, cache reads, cache writes, reasoning."""
 Sums = dict[str, Tokens]
-"""Model, role or cause -> token counts."""
+"""Table of token counts: model, role or cause -> counts."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
 NAMES = ("input", "output", "cache_read", "cache_write", "reasoning")
 KEYS = tuple(name for name in FIELDS if name != "total_tokens")
@@ -125,12 +129,12 @@ class Evidence(Merged):
 
     @cached_property
     def requests(self) -> list[ServedQuery]:
-        """The requests to `podium serve`."""
+        """The requests that `podium serve` received, each with its calls."""
         return [*queries_of(self, self.rows)]
 
     @cached_property
     def counted(self) -> list[Call]:
-        """All rows of the ledger, with the token counts that Inspect's totals include."""
+        """All rows of the ledger (attempts of calls), with token counts as in Inspect's totals."""
         # Only impossible counts differ: the ledger treats them as unknown.
         return [self._as_counted(row) for row in self.rows]
 
@@ -149,20 +153,20 @@ class Evidence(Merged):
 
     @cached_property
     def newest(self) -> Mapping[tuple[str, int], SampleRecord]:
-        """(question, epoch) -> its newest sample."""
+        """Query, as (question id, epoch) -> the newest sample of the query in the logs."""
         samples = (sample for log in self.logs for sample in log.samples)
         return {(sample.question, sample.epoch): sample for sample in samples if sample.newest}
 
     @cached_property
     def first_log(self) -> Mapping[str, LogRecord]:
-        """Uuid of a model event -> the oldest log that has it; later logs repeat the event."""
+        """Uuid of a model event -> the oldest log with the event; later logs repeat the event."""
         return {
             event.id: log for log in self.logs for sample in log.samples for event in sample.events
         }
 
     @cached_property
     def call_of(self) -> Mapping[str, str]:
-        """Span id of a call, or uuid of its final event -> id of the call in a journal."""
+        """Span id of a call, or uuid of its final event in a log -> id of the call in a journal."""
         names = ((call, record.intent.get("span")) for call, record in self.calls.items())
         ends = ((call, (record.outcome or {}).get("event")) for call, record in self.calls.items())
         return {str(name): call for call, name in (*names, *ends) if name}
@@ -177,7 +181,7 @@ class Evidence(Merged):
 
 
 def tokens_of(calls: CallSum) -> Tokens:
-    """Return the tokens of some calls; 0 for unknown counts, as in Inspect's totals."""
+    """Return the token counts in a sum of calls; 0 for unknown counts, as in Inspect's totals."""
     return cast(Tokens, tuple(getattr(calls, name) for name in NAMES))
 
 
@@ -187,12 +191,12 @@ def told(usage: Json | None) -> Tokens:
 
 
 def sum_tokens(rows: Iterable[Tokens]) -> Tokens:
-    """Return the sum of token counts, kind by kind."""
+    """Return the sum of several token counts, per kind of token."""
     return cast(Tokens, tuple(map(sum, zip(NO_TOKENS, *rows, strict=True))))
 
 
 def join_tokens(tables: Iterable[Sums]) -> Sums:
-    """Merge tables; token counts of the same name are added."""
+    """Merge tables of token counts; add up counts under the same name (model, role or cause)."""
     totals: Sums = {}
     for sums in tables:
         for name, tokens in sums.items():
@@ -201,12 +205,12 @@ def join_tokens(tables: Iterable[Sums]) -> Sums:
 
 
 def minus(tokens: Tokens, subtrahend: Tokens) -> Tokens:
-    """Return `tokens` less `subtrahend`, kind by kind."""
+    """Return token counts `tokens` less `subtrahend`, per kind of token."""
     return cast(Tokens, tuple(map(sub, tokens, subtrahend)))
 
 
 def differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
-    """Yield each name whose token counts differ, with `theirs` less `ours`."""
+    """Yield each name (model or role) whose token counts differ, with `theirs` less `ours`."""
     for name in sorted({*theirs, *ours}):
         difference = minus(theirs.get(name, NO_TOKENS), ours.get(name, NO_TOKENS))
         if difference != NO_TOKENS:
@@ -214,23 +218,23 @@ def differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
 
 
 def spent_by(rows: Iterable[Call], name: Callable[[Call], str]) -> Sums:
-    """Return the tokens of rows by `name(row)`, without replies from the local cache."""
+    """Return the tokens of ledger rows, added up by `name(row)`; leave out local cache reads."""
     sums = sums_by((row for row in rows if row.cache != "read"), name)
     spending = ((key, tokens_of(calls)) for key, calls in sums.items())
     return {key: tokens for key, tokens in spending if tokens != NO_TOKENS}
 
 
 def spent(rows: Iterable[Call]) -> Sums:
-    """Return the tokens of rows by model, without replies from the local cache."""
+    """Return the tokens of ledger rows, added up by model; leave out local cache reads."""
     return spent_by(rows, lambda row: row.model)
 
 
 def spent_by_role(rows: Iterable[Call]) -> Sums:
-    """Return the tokens of rows by role; calls without a role are left out, as in Inspect."""
+    """Return the tokens of ledger rows with a role, added up by role, as Inspect does."""
     return spent_by((row for row in rows if row.role != row.model), lambda row: row.role)
 
 
 def said_tokens(tokens: Tokens) -> str:
-    """Return token counts as text, e.g. `+12 input, -3 output`, without kinds that are 0."""
+    """Return token counts as text, e.g. `+12 input, -3 output`; leave out counts of 0."""
     words = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
     return ", ".join(words).replace("_", " ") or "nothing"

@@ -75,7 +75,7 @@ def grades_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
-    """Return I16's findings from grading again: verdicts that differ, agree or were left out."""
+    """Return I16's findings from grading answers again: new verdicts that differ or agree."""
     check = InvariantCheck()
     for log in logs:
         for place, text in log.others:
@@ -150,7 +150,7 @@ def table_again(run: Path, name: str, tasks: Container[str], check: InvariantChe
 
 
 def _written_with(table: Path, digests: Mapping[str, str]) -> Faults:
-    """Yield files of a report that differ from their digests in its table.json (if it has any)."""
+    """Yield a fault for each file of a report whose digest differs from that in table.json."""
     for name, digest in digests.items():
         file = table.parent / Path(name).name
         if file.is_file() and file_digest(file) != digest:
@@ -240,7 +240,7 @@ class Invariant:
 
     @property
     def meaning(self) -> str:
-        """The sentence that states the invariant."""
+        """The sentence that states the invariant, from its check function."""
         return " ".join((getdoc(self.check) or "").split())
 
 

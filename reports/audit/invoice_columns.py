@@ -1,10 +1,10 @@
-"""Invoice formats: their columns, and the documentation that each was checked against."""
+"""Invoice formats: their columns, and the documentation that each format was checked against."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 SHOWN, LONGEST = 20, 80
-"""Maximum number of listed unknown columns, and maximum characters of a column's name."""
+"""Maximum number of listed unknown columns, and of printed characters of a column's name."""
 _AS_OF = "as of 2026-11-23"
 _OPENAI = "OpenAI's OpenAPI document 2.3.0"
 _ANTHROPIC = f"imitated, from Anthropic's Admin API pages {_AS_OF}"
@@ -19,7 +19,8 @@ HELD_AGAINST: Mapping[str, str] = {
     "openrouter-csv": f"imitated, as public tools read it {_AS_OF}",
     "csv": "podium's own format",
 }
-"""Format -> documentation it was checked against; `imitated`: no real export was available."""
+"""Invoice format -> documentation that its columns were checked against; `imitated`: we had no
+real export."""
 
 _OPENAI_USAGE = """
     object input_tokens output_tokens input_cached_tokens input_cache_write_tokens
@@ -59,11 +60,11 @@ COLUMNS: Mapping[str, str] = {
     "csv": "request_id model time input_tokens cached_tokens output_tokens usd currency "
     "project_id workspace_id project.id project api_key_id api_key",
 }
-"""Format -> the columns that podium reads, and known columns that it ignores."""
+"""Invoice format -> the columns that podium reads, and known columns that podium ignores."""
 
 
 def columns_of(piece: Any) -> Iterator[str]:
-    """Yield column names of a row or of a time bucket's results; nested ones as `outer.inner`."""
+    """Yield an invoice row's (or time bucket's) column names; nested columns as `outer.inner`."""
     rows: Any = _table(piece).get("results", [piece])
     for row in cast(list[Any], rows) if isinstance(rows, list) else []:
         for name, value in _table(row).items():
@@ -76,7 +77,7 @@ def _table(value: object) -> Mapping[str, Any]:
 
 
 def unknown_columns(format: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the first `SHOWN` columns that a format does not have, sorted, and a count of more."""
+    """Return an invoice's columns that its format lacks: `SHOWN` names, and a count of the rest."""
     names = {_flat(name) for name in COLUMNS[format].split()}
     names |= {name.rpartition(".")[0] for name in COLUMNS[format].split()}  # if null or empty
     unknown = sorted(name[:LONGEST] for name in {*columns} if _flat(name) not in names)

@@ -16,16 +16,16 @@ from podium.reports.audit.invoices import HOUR, Invoice, InvoiceLine, Span, span
 
 @dataclass(frozen=True, slots=True)
 class InvoiceOptions:
-    """Options of a comparison with an invoice: which of its lines count, and the tolerances."""
+    """Options for comparing an invoice with the ledger: lines that count, and tolerances."""
 
     project: str | None = None
-    """Compare only lines of this project or workspace; others are listed as foreign."""
+    """Compare only lines of this project or workspace; other lines are listed as foreign."""
     key: str | None = None
     """Compare only lines of this API key (its id or name in the export)."""
     whole_account: bool = False
     """True if the account did nothing but this run, and the export names no project or key."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Model in the ledger -> its name in the invoice, for names that podium cannot match."""
+    """Model in the ledger -> name in the invoice, for models that podium cannot match by name."""
     tokens: int = 0
     """Largest tolerated difference in tokens, per time bucket, model and kind of token."""
     usd: Decimal = Decimal(0)
@@ -45,7 +45,7 @@ CENT_HALF = Decimal("0.005")
 
 @dataclass(slots=True)
 class Amounts:
-    """Calls, tokens (input: the prompt, cached or not) and dollars; None if unknown."""
+    """Numbers of calls and tokens (input: cached or not), and dollars; None: unknown."""
 
     requests: int | None = None
     input: int | None = None
@@ -55,7 +55,7 @@ class Amounts:
     usd: Decimal | None = None
 
     def add(self, amounts: "Amounts") -> None:
-        """Add the known amounts."""
+        """Add those numbers in `amounts` that are known."""
         for measure in MEASURES:
             value = getattr(amounts, measure)
             if value is not None:
@@ -67,23 +67,23 @@ class Billed(Amounts):
     """An invoice's amounts for one time bucket and model, added up over its lines."""
 
     place: Decimal = CENT_HALF
-    """Maximum rounding error of an amount: half a unit of the last decimal place in the amounts."""
+    """Maximum rounding error of one line's dollars: half a unit of the last decimal place."""
     priced: int = 0
 
     def join(self, billed: "Billed") -> None:
-        """Add the amounts of other lines."""
+        """Add the amounts of other lines of the invoice."""
         self.add(billed)
         self.place = min(self.place, billed.place)
         self.priced += billed.priced
 
     @property
     def rounding(self) -> Decimal:
-        """The maximum rounding error of the sum, in dollars."""
+        """The maximum rounding error, in dollars, of the sum over all lines."""
         return self.place * self.priced
 
 
 def line_amounts(line: InvoiceLine) -> Billed:
-    """Return the amounts of an invoice's line."""
+    """Return the calls, tokens and dollars in one line of an invoice."""
     inputs = (line.input_uncached, line.cache_read, line.cache_write)
     counts = [count for count in inputs if count is not None]
     tokens = (sum(counts) if counts else None, line.cache_read, line.cache_write, line.output)
@@ -93,7 +93,7 @@ def line_amounts(line: InvoiceLine) -> Billed:
 
 
 def last_place(amount: Decimal) -> Decimal:
-    """Return half a unit of an amount's last printed place, half a cent at most.
+    """Return half a unit of the last printed place of an amount in dollars, at most half a cent.
 
     >>> last_place(Decimal("0.0756"))
     Decimal('0.00005')
@@ -110,7 +110,7 @@ EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 def listed(sentences: list[str], suffix: str = "") -> tuple[str, ...]:
-    """Return the first `LISTED` sentences and, if there are more, a line with their number."""
+    """Return the first `LISTED` sentences and, if there are more, a line that counts the rest."""
     remainder = [f"and {len(sentences) - LISTED} more{suffix}"] if sentences[LISTED:] else []
     return (*sentences[:LISTED], *remainder)
 
@@ -123,17 +123,17 @@ class Bill:
         default_factory=lambda: defaultdict[Key, Billed](Billed)
     )
     requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
-    """Request id -> its line; `buckets` includes these lines, too."""
+    """Request id -> the invoice's line; `buckets` includes the amounts of these lines, too."""
     nameless: int = 0
-    """Number of lines without a request id."""
+    """Number of the invoice's lines without a request id."""
     account: str = ""
     repeated: dict[str, int] = field(default_factory=dict[str, int])
-    """Request id that several lines have -> number of these lines."""
+    """Request id that several lines of the invoice have -> number of these lines."""
     foreign: tuple[str, ...] = ()
     credits: tuple[str, ...] = ()
 
     def add(self, line: InvoiceLine) -> None:
-        """Add one line of the invoice."""
+        """Add the amounts of one line of the invoice."""
         self.buckets[(line.start, line.end), line.model or line.item].join(line_amounts(line))
         if line.request_id:
             self.requests.setdefault(line.request_id, line)
@@ -141,7 +141,7 @@ class Bill:
             self.nameless += 1
 
     def join(self, bill: "Bill") -> None:
-        """Add the lines of another account."""
+        """Add the amounts of another account in the same invoice."""
         for key, billed in bill.buckets.items():
             self.buckets[key].join(billed)
         self.requests.update(bill.requests)
@@ -167,7 +167,7 @@ def _layer(width: timedelta, starts: list[datetime]) -> Callable[[datetime], Spa
 
 
 def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
-    """Add up an invoice; UserError if it is malformed or if the run's account is ambiguous."""
+    """Add up an invoice for the run's account; UserError if malformed or the account is unclear."""
     bills: dict[Account, Bill] = defaultdict(Bill)
     credits: dict[str, Decimal] = defaultdict(Decimal)
     mine = Bill()
@@ -205,7 +205,7 @@ def _foreign(project: str | None, key: str | None, bill: Bill) -> str:
 def _chosen(
     accounts: Collection[Account], options: InvoiceOptions, path: Path
 ) -> tuple[Collection[Account], str]:
-    """Return the run's accounts (project, key) and their title; UserError if ambiguous."""
+    """Return which of the invoice's accounts are the run's, and a title; UserError if unclear."""
     projects, keys = (sorted({pair[i] for pair in accounts if pair[i]}, key=str) for i in (0, 1))
     for name, names, flag in (
         (options.project, projects, "--project"),
@@ -244,7 +244,7 @@ def _title(project: str | None, key: str | None) -> str:
 
 
 DATE = re.compile(r"(-20\d{2}-?[01]\d-?[0-3]\d|-latest|@20\d{6}|:[a-z]+)$")
-"""The date (`-2024-08-06`, `@20250514`), `-latest` or OpenRouter variant that ends a model's id."""
+"""End of a model's id: date (`-2024-08-06`, `@20250514`), `-latest` or OpenRouter's variant."""
 
 
 def undated(name: str) -> str:
@@ -260,16 +260,16 @@ class Names:
     """Matches models of the ledger with the model names of one invoice."""
 
     def __init__(self, models: Collection[str], names: Mapping[str, str]) -> None:
-        """Take an invoice's model names, and the user's matches: ledger's name -> invoice's."""
+        """Take the invoice's `models`, and the user's matches `names`: in ledger -> in invoice."""
         self.made: dict[str, tuple[str, str]] = {}
-        """Model in the ledger -> its name in the invoice, and the reason for the match."""
+        """Model in the ledger -> its name in the invoice, and why both match."""
         self.unmatched: dict[str, str] = {}
         """Model in the ledger -> why the invoice has no match."""
         self.match = cache(self._match)
         self._models, self._said = set(models), names
 
     def _match(self, model: str, served: str | None) -> str | None:
-        """Return the invoice's name of a call's model; None if no name or several names match."""
+        """Return the invoice's name for a call's model; None if no name or several names match."""
         label = f"{model} (served as {served})" if served and served != model else model
         matches = [match for match in self._candidates(model, served) if match[0] in self._models]
         if self._models == {""}:

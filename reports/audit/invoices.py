@@ -1,4 +1,4 @@
-"""Reads billing exports of providers: detects the format, yields `InvoiceLine`s.
+"""Reads billing exports (invoices) of providers: detects the format, yields `InvoiceLine`s.
 
 Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, in any format of
 export. None means that the export lacks the value. JSON exports are read whole (they are
@@ -29,7 +29,7 @@ from podium.reports.audit.invoice_columns import columns_of
 
 HOUR = timedelta(hours=1)
 LONGEST_LINE = SMALL
-"""Maximum characters of a line, and bytes of a JSON export (largest known page: a few MiB)."""
+"""Maximum characters of a line, and bytes of a JSON export (the largest known: a few MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,14 @@ class InvoiceLine:
     usd: Decimal | None = None
     request_id: str | None = None
     item: str = ""
-    """The billed item, if it is neither tokens nor a known model."""
+    """What the line bills, in the export's words, e.g. a SKU; empty if the export does not say."""
     credit: bool = False
-    """True for a refund, discount or credit: it is listed but is not traffic."""
+    """True for a refund, discount or credit: listed, but not compared with calls."""
 
 
 Reader = Callable[[Any], Iterator[InvoiceLine]]
-"""Function from one row or bucket to its lines; ValidationError or ValueError if malformed."""
+"""Function from one row or time bucket of an export to its `InvoiceLine`s; ValidationError or
+ValueError if the row is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,17 @@ class Invoice:
     path: Path
     format: str
     providers: tuple[str, ...]
-    """Prefixes of the model ids that it bills, e.g. `openai`; empty for all models."""
+    """Prefixes of the ids of billed models, e.g. `openai`; empty if any model may be billed."""
     read: Reader
     pieces: Callable[[Path], Iterator[tuple[int, Any]]]
-    """Function from the file to its rows or time buckets, each with its number."""
+    """Function from the export's path to its rows or time buckets, each with its number."""
     place: str = "line"
-    """The noun for a row or bucket in error messages: `line` or `bucket`."""
+    """The noun for a row or time bucket in error messages: `line` or `bucket`."""
     columns: set[str] = field(default_factory=set[str])
-    """Column names of all rows or buckets that have been read."""
+    """Column names of all rows or time buckets that have been read so far."""
 
     def lines(self) -> Iterator[InvoiceLine]:
-        """Yield all lines of the export; UserError with the place of a malformed row or bucket."""
+        """Yield all lines of the export; UserError names the place of a malformed row or bucket."""
         for number, raw in self.pieces(self.path):
             place = f"{self.path}, {self.place} {number}"
             self.columns.update(columns_of(raw))
@@ -95,7 +96,7 @@ class Invoice:
 
 
 def _count(value: object) -> object:
-    """Parse a count for pydantic, e.g. 3, "3", "3.0" or "1,234"; None for an empty text."""
+    """Parse a count in an export, e.g. 3, "3", "3.0" or "1,234"; None for an empty text."""
     if isinstance(value, str) and not (value := value.replace(",", "").strip()):
         return None
     try:
@@ -108,12 +109,12 @@ def _count(value: object) -> object:
 
 
 def _count_or_0(value: object) -> object:
-    """Parse a count for pydantic; 0 for a missing value."""
+    """Parse a count in an export; return 0 for a missing value."""
     return 0 if (count := _count(value)) is None else count
 
 
 def _money(value: object) -> object:
-    """Parse an amount of money for pydantic; ValueError for a float, which is inexact."""
+    """Parse an amount of money in an export; ValueError for a float, which is inexact."""
     if isinstance(value, float):
         raise ValueError("a binary float is not an amount of money")
     if isinstance(value, str):
@@ -135,7 +136,7 @@ Name = Annotated[str | None, BeforeValidator(_text), Field(default=None)]
 
 
 def moment(text: str) -> datetime:
-    """Return a time in UTC; a time without a zone is in UTC, as in all known exports.
+    """Parse a time in an export and return it in UTC; a time without a zone is taken as UTC.
 
     >>> moment("2026-02-01T10:00:00Z").isoformat()
     '2026-02-01T10:00:00+00:00'
@@ -178,7 +179,7 @@ KEY = AliasChoices("api_key_id", "api_key")
 
 
 class _Result(BaseModel):
-    """A row or result of an export: fields of `InvoiceLine` under the provider's names."""
+    """A row or result of an export: fields of `InvoiceLine`, read from the provider's names."""
 
     currency: Name
     model: Name
@@ -389,7 +390,7 @@ def _google_row(raw: Any) -> Iterator[InvoiceLine]:
 
 
 def _flat(raw: Any) -> Any:
-    """Return a row with dotted keys (`sku.description`) for nested values and `sku_description`."""
+    """Return a row of Google's export with dotted keys (`sku.description`) for nested columns."""
     columns: dict[str, Any] = {}
     for name, value in cast(Mapping[str, Any], raw).items() if isinstance(raw, dict) else ():
         if isinstance(value, dict):
@@ -403,7 +404,7 @@ def _flat(raw: Any) -> Any:
 
 
 def kind_of(sku: str) -> str | None:
-    """Return the field name of the tokens that a SKU bills; None if it bills no tokens.
+    """Return the `InvoiceLine` field of the tokens that a SKU (billed item) bills; None if none.
 
     >>> kind_of("Generate content output token count gemini 2.5 flash short input text")
     'output'
@@ -415,7 +416,7 @@ def kind_of(sku: str) -> str | None:
 
 
 def model_of(sku: str) -> str:
-    """Return a SKU's model as the API names it; empty if it names none.
+    """Return the API's name of the model in a SKU (billed item); empty if the SKU has no model.
 
     >>> model_of("Generate content input token count gemini 2.5 flash lite long input text")
     'gemini-2.5-flash-lite'
@@ -429,7 +430,7 @@ ANTHROPIC = ("anthropic",)
 GOOGLE = ("google", "vertex")
 
 Format = tuple[str, tuple[str, ...], Reader]
-"""Name of the format, prefixes of the model ids that it bills, reader of its rows or buckets."""
+"""Format of an export: its name, prefixes of billed model ids, reader of rows or buckets."""
 CSV: tuple[tuple[str, Format], ...] = (
     (
         "generation_id model_permaslug cost_total",
@@ -439,7 +440,7 @@ CSV: tuple[tuple[str, Format], ...] = (
     ("usage_start_time cost", ("google-billing", GOOGLE, _google_row)),
     ("model time input_tokens output_tokens", ("csv", (), _own_row)),
 )
-"""Required columns of a CSV export, and its format; the first match counts."""
+"""Required columns of a CSV export, and its format; the first entry that matches counts."""
 
 
 def _buckets(
@@ -454,7 +455,7 @@ def _buckets(
 
 
 def _bucketed(result: Mapping[str, Any]) -> Format | None:
-    """Return the format of a JSON export from its first result; None if the format is unknown."""
+    """Return the format of a JSON export, known from the first result in it; None if unknown."""
     match result:
         case {"object": "organization.costs.result"} | {"amount": {}}:
             return "openai-costs", OPENAI, _buckets(_OpenAIBucket, _OpenAICost)
@@ -476,7 +477,7 @@ FORMATS = (
 
 
 def read_invoice(path: Path) -> Invoice:
-    """Detect an export's format; UserError if it is unsupported or only one page of several."""
+    """Detect the format of a billing export; UserError if unsupported or if pages are missing."""
     # Malformed lines raise later, in `Invoice.lines`.
     try:
         line = _first_line(path)
@@ -559,7 +560,7 @@ def _first_result(buckets: list[Any], path: Path) -> Mapping[str, Any]:
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield a file's JSON values, numbered: a list's items, its only value, or one per line."""
+    """Yield the JSON values in a file, numbered: a list's items, one value, or one per line."""
     try:
         head = _first_line(path)
         if head.startswith("[") or not _is_json(head):

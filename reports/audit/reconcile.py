@@ -2,7 +2,7 @@
 
 Compares by request id if the export has ids, otherwise by time bucket and model. A difference is
 explained by unfinished calls up to their maximum cost, by calls that ended in a later bucket if
-all buckets together agree, or by rounding of the printed amounts. All others are faults.
+all buckets together agree, or by rounding of printed amounts. All other differences are faults.
 """
 
 from collections import Counter, defaultdict
@@ -34,12 +34,12 @@ from podium.reports.audit.invoices import Invoice, InvoiceLine, Span, moment, sp
 
 Number = int | Decimal
 Verdict = tuple[tuple[str, ...], tuple[str, ...], str]
-"""Explanations of differences, unexplained differences, and the kind of the latter."""
+"""Explained differences between ledger and invoice, unexplained ones, and their kind of fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconciledBucket:
-    """The amounts of ledger and invoice for one time bucket and model."""
+    """The amounts of ledger and invoice for one time bucket and model, and the differences."""
 
     bucket: str
     model: str
@@ -62,7 +62,7 @@ class InvoiceFault:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """A ledger compared with one invoice."""
+    """The result of comparing the ledger of a run with one invoice."""
 
     file: str
     format: str
@@ -71,13 +71,13 @@ class Reconciliation:
     rows: tuple[ReconciledBucket, ...]
     faults: tuple[InvoiceFault, ...]
     mapping: tuple[tuple[str, str, str], ...]
-    """Model in the ledger, model in the invoice, and why they are the same."""
+    """Model in the ledger, model in the invoice, and why both are the same."""
     foreign: tuple[str, ...]
-    """Invoice lines of other projects, API keys and times, which are not compared."""
+    """Texts on invoice lines of other projects, API keys and times, which are not compared."""
     credits: tuple[str, ...]
     notes: tuple[str, ...]
     held_against: str
-    """The provider's documentation that this format was checked against, or `imitated`."""
+    """The provider's documentation that this format was checked against; see `HELD_AGAINST`."""
     unknown_columns: tuple[str, ...]
     """Columns of the invoice that podium does not know in this format and does not read."""
 
@@ -92,7 +92,7 @@ def _nothing() -> Amounts:
 
 
 def _call_amounts(row: Call) -> Amounts:
-    """Return the amounts of a call whose tokens are known."""
+    """Return a call's amounts: one request, its tokens, which must be known, and its dollars."""
     tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
     return Amounts(1, *tokens, row.usd or Decimal(0))
 
@@ -104,7 +104,7 @@ class Side:
     known: Amounts = field(default_factory=_nothing)
     unpriced: int = 0
     refused: int = 0
-    """Number of attempts that the provider refused: no tokens, but they may count as requests."""
+    """Number of attempts that the provider refused and may count as requests without tokens."""
     open: int = 0
     """Number of calls of unknown cost: unfinished, or without token counts from the provider."""
     silent: int = 0
@@ -114,11 +114,11 @@ class Side:
     )
     """Maximum tokens and dollars of the calls in `open`; None: no known maximum."""
     began_here: Amounts = field(default_factory=_nothing)
-    """Calls that began in this bucket and ended in a later one: a provider may count them there."""
+    """Amounts of calls that began in this bucket but ended, and may be billed, in a later one."""
     ended_here: Amounts = field(default_factory=_nothing)
 
     def add(self, row: Call) -> None:
-        """Add one row of the ledger: an attempt of a call."""
+        """Add the amounts of one row of the ledger, an attempt of a call."""
         if row.billable == "no":
             self.refused += 1
         elif row.billable == "yes" and row.input_total is not None and row.output is not None:
@@ -154,7 +154,7 @@ LEFT_OUT = {
 
 @dataclass(slots=True)
 class Count:
-    """Adds up the ledger's rows in the invoice's time buckets and compares both."""
+    """Adds up the ledger's rows in the invoice's time buckets; compares ledger and invoice."""
 
     bill: Bill
     names: Names
@@ -173,7 +173,7 @@ class Count:
     """Time of the run: from the start of the first call to the end of the last one."""
 
     def add_all(self, rows: Iterable[Call]) -> None:
-        """Add rows of the ledger; count those that the invoice cannot bill in `left_out`."""
+        """Add rows of the ledger; `left_out` counts rows that the invoice cannot bill."""
         layers = self.bill.layers()
         for row in rows:
             line = self.bill.requests.get(row.request_id or "")
@@ -230,14 +230,14 @@ class Count:
         self.faults[kind].append(InvoiceFault(kind, place, message))
 
     def is_during(self, span: Span) -> bool:
-        """Return whether a time bucket overlaps the run."""
+        """Return whether a time bucket overlaps the run's calls; True if there was no call."""
         return self.whole is None or (span[0] <= self.whole[1] and span[1] > self.whole[0])
 
     def _reaches_beyond(self, span: Span) -> bool:
         return self.whole is not None and (span[0] < self.whole[0] or span[1] > self.whole[1])
 
     def compared(self, keys: list[Key]) -> Iterator[ReconciledBucket]:
-        """Yield ledger and invoice compared, for each time bucket and model in `keys`."""
+        """Yield a comparison of ledger and invoice for each time bucket and model in `keys`."""
         over: dict[str, Counter[str]] = defaultdict(Counter)
         for key in keys:
             side, billed = self.sides.get(key, Side()), self.bill.buckets.get(key, Billed())
@@ -279,7 +279,7 @@ class Count:
                 yield InvoiceFault("not in the ledger", request, f"a request of {line.model}")
 
     def notes(self, keys: list[Key]) -> Iterator[str]:
-        """Yield sentences on calls and lines that were left out or were not compared as usual."""
+        """Yield sentences on calls and invoice lines that were left out or compared unusually."""
         for kind, count in sorted(self.left_out.items()):
             yield f"{count} calls {LEFT_OUT[kind]}: left out"
         if self.resolved:
@@ -378,13 +378,13 @@ def _figure(number: Number, *, signed: bool = False) -> str:
 
 
 ANYONE = InvoiceOptions()
-"""Default options: no tolerance; the export must have only one account."""
+"""Default options: no tolerance; the invoice must bill only one account."""
 
 
 def reconcile(
     rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
 ) -> Reconciliation:
-    """Compare rows of the ledger with an invoice; UserError if it is malformed (`read_bill`)."""
+    """Compare rows of the ledger with an invoice; UserError if `read_bill` refuses the invoice."""
     bill = read_bill(invoice, options)
     names = Names({model for _, model in bill.buckets}, options.models)
     ledger = Count(bill, names, options, invoice.providers)
@@ -435,7 +435,7 @@ COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "s
 
 
 def reconciliation_text(audit: Reconciliation) -> str:
-    """Return a reconciliation as a table; a cell is `ledger / invoice`, or one number if equal."""
+    """Return the comparison of ledger and invoice as text: a table, notes and the result."""
     head, *rows = reconciliation_table(audit)
     agree = "The ledger and the invoice agree."
     end = agree if audit.ok else f"{len(audit.faults)} faults."
@@ -448,12 +448,15 @@ CELLS = "Cells: ledger / invoice; one figure if they are equal; -: not stated."
 
 
 def reconciliation_table(audit: Reconciliation) -> list[tuple[str, ...]]:
-    """Return a row for each time bucket and model, header first; cells are `ledger / invoice`."""
+    """Return a header, and a table row for each time bucket and model.
+
+    A cell is `ledger / invoice`, or one figure if both are equal.
+    """
     return [COLUMNS, *map(_cells, audit.rows)]
 
 
 def reconciliation_notes(audit: Reconciliation) -> list[str]:
-    """Return the lines below the table: model names, foreign lines, credits, notes, faults."""
+    """Return the lines below the table: model names, foreign invoice lines, notes, faults."""
     sections: tuple[tuple[str, Sequence[str]], ...] = (
         ("model", [f"{ours} = {theirs or 'all'} ({note})" for ours, theirs, note in audit.mapping]),
         ("foreign, left out", audit.foreign),

@@ -31,9 +31,9 @@ from podium.reports.audit.evidence import (
 )
 
 OWN = ("cache_write_1h", "orchestration_in", "orchestration_in_cached", "orchestration_out")
-"""Token counts that logs may lack: only the provider's raw usage object has them."""
+"""Fields of token counts that logs may lack: only the provider's raw usage object has them."""
 TOLERATED_S = 60.0
-"""Tolerated seconds by which a log's times lie outside the call's start and end in the journal."""
+"""Tolerated seconds by which a call's times in a log lie outside its times in the journal."""
 GONE = (
     "its calls were recorded in a journal that is missing: the `ledger/` folder belongs to the logs"
 )
@@ -81,7 +81,7 @@ def _escaped(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _lost(evidence: Evidence) -> Faults:
-    """Yield calls whose reply is missing from a log that should have it."""
+    """Yield a fault for each ended call of a journal that is missing from the log of its sample."""
     newest = evidence.logs[0] if evidence.logs else None
     for call, record in evidence.calls.items():
         outcome = record.outcome
@@ -109,7 +109,7 @@ def _disagree(evidence: Evidence) -> Faults:
 
 
 def not_as_journaled(record: CallRecord | None, entry: LoggedEvent) -> Iterator[str]:
-    """Yield differences between a log's event and its call in a journal, texts included."""
+    """Yield differences between a log's model event and its call in a journal, texts included."""
     if record is None:
         yield f"no journal has the call of its event {entry.event.id}"
         return
@@ -164,7 +164,7 @@ def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[
 
 
 def _seconds_late(event: CallEvent, intent: Json, outcome: Json) -> float | None:
-    """Return how many seconds a log's event is outside the journal's times; None if unknown."""
+    """Return how many seconds a call's event is outside its times in a journal; None: unknown."""
     try:
         after_end = seconds_between(str(outcome["at"]), event.completed or event.started)
         before_start = seconds_between(event.completed or event.started, str(intent["at"]))
@@ -198,7 +198,7 @@ def _five(usage: Usage | None) -> Tokens:
 
 
 def _journal(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
-    """Yield a journal's differences from the log and from the token totals of Inspect's hooks."""
+    """Yield a journal's differences from its log and from the token totals of Inspect's hooks."""
     theirs = {str(line["model"]): told(line) for line in journal.totals}
     ours = spent(row for row in evidence.counted if row.journal == journal.name)
     # A journal has no totals if its process was killed or made no call with token counts.
@@ -211,7 +211,7 @@ def _journal(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
 
 
 NO_REPLY = reply_digest({"choices": [{"message": {"content": ""}}]})
-"""The digest of the output that Inspect gives a failed call."""
+"""The digest of the empty output that Inspect writes for a failed call."""
 OLDER = "calls of an older journal, which has only the completion's digest of their replies"
 MERGED = "not comparable: requests whose turns the provider's adapter merged (older journal)"
 OTHERWISE = "requests of an older journal that the log has in other words, by hand or by an adapter"
@@ -241,7 +241,7 @@ def _logged(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _kept(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield texts stored by `podium serve --keep-texts` whose digests are in no journal."""
+    """Yield faults: texts stored by `podium serve --keep-texts` whose digest no journal has."""
     traces = {trace for journal in evidence.journals for trace in kept_traces(journal.path)}
     check.skipped["served without stored texts (--keep-texts)"] += not traces
     for request in evidence.requests if traces else ():
@@ -319,13 +319,13 @@ def _answer(evidence: Evidence, sample: SampleRecord, check: InvariantCheck) -> 
 LIVE = "live"
 """The label of runs whose request ids and model names come from a provider."""
 SAME = 0.9
-"""If a larger share of distinct prompts has the same token count, the count is implausible."""
+"""A token count is implausible if a larger share of distinct prompts has the same count."""
 ENOUGH = 20
-"""Minimum number of prompts or replies for these checks of token counts."""
+"""Minimum number of prompts or replies for checking whether token counts are plausible."""
 LEAST, MOST = 1 / 40, 4.0
 """Minimum and maximum plausible number of visible output tokens per character of a reply."""
 SLACK = 16
-"""Tokens of a chat format that a reply's text does not show, per reply."""
+"""Tokens per reply that a chat format may add and the reply's text does not show."""
 
 
 def complete(evidence: Evidence, check: InvariantCheck) -> Faults:
@@ -353,7 +353,7 @@ LOST = "requests without an end, although their process ended normally"
 
 
 def _requests(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Yield served requests with a wrong number or kind of calls, and calls without a request."""
+    """Yield faults: served requests with a wrong number or kind of calls, calls without request."""
     traces = {request.trace for request in evidence.requests}
     for request in evidence.requests:
         place = f"sample {request.trace} epoch 1"
@@ -428,7 +428,7 @@ def plausible(evidence: Evidence, check: InvariantCheck) -> Faults:
 
 
 def _shared(rows: Iterable[Call]) -> Iterator[tuple[str, int]]:
-    """Yield request ids that occur more than once, with counts: an invoice lists each id once."""
+    """Yield a provider's request ids that several billed calls have, with the number of calls."""
     ids = Counter(
         row.request_id
         for row in rows
@@ -456,7 +456,7 @@ def _times(evidence: Evidence, row: Call) -> Iterator[str]:
 
 
 def _constant(rows: Iterable[Call]) -> Iterator[str]:
-    """Yield token counts that most distinct prompts share (a leaderboard entry had such counts)."""
+    """Yield a fault for a token count that most distinct prompts share: real counts vary."""
     prompts: dict[Any, Call] = {}
     for row in rows:
         prompts.setdefault(row.prompt_sha256 or (row.question, row.step), row)
@@ -510,7 +510,7 @@ def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:
 
 
 def archives(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Each log is as Inspect writes it, and no log exists twice."""
+    """I14: each log is as Inspect writes it, and no log exists twice."""
     for log in evidence.logs:
         place = f"log {log.name}"
         for oddity in log.oddities:
@@ -541,7 +541,7 @@ def _passed_over(evidence: Evidence, log: LogRecord) -> Iterator[str]:
 
 
 def _unlike_a_failure(evidence: Evidence, log: LogRecord, copy: SampleRecord) -> Iterator[str]:
-    """Yield reasons why a skipped copy of a sample is suspect, e.g. that it did not fail."""
+    """Yield reasons why a skipped copy of a sample is suspect, e.g. that this copy did not fail."""
     if any(replace(sample, newest=copy.newest) == copy for sample in log.samples):
         return  # a run that stops while it writes a sample writes it again later
     if not copy.failed:

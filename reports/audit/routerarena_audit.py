@@ -1,7 +1,7 @@
 """Audits a RouterArena prediction file: do its token counts, answers and dollars fit together?
 
-RouterArena's evaluator multiplies the token counts of a row by the price of the model in it, and
-does not check them. This module checks what the file itself shows, by rule and row.
+RouterArena's evaluator multiplies the token counts of a row by the price of the row's model, and
+does not check the counts. This module checks what the file itself shows, by rule and row.
 """
 
 import json
@@ -26,15 +26,15 @@ SIZES = (809, 8400, 420)
 """Numbers of rows of RouterArena's splits: sub_10, full and robustness."""
 INPUT, OUTPUT, TOTAL = "input_tokens", "output_tokens", "total_tokens"
 SPENT = ((INPUT, OUTPUT), ("prompt_tokens", "completion_tokens"))
-"""Keys of the input and output tokens of a row's calls, apart from the call that answered."""
+"""Keys under which a row states input and output tokens of its calls."""
 RATES = ("input_token_price_per_million", "output_token_price_per_million")
 REASONING = "reasoning_token_price_per_million"
 RETIRED = {"grok-4-1-fast-reasoning": "grok-4.3", "x-ai/grok-4.1-fast": "grok-4.3"}
-"""Retired model -> dearer model that answers under its name now (RouterArena's issue 166)."""
+"""Retired model -> dearer model that now answers under that name (RouterArena's issue 166)."""
 DATED = re.compile(r"([-@][\d-]*)?")
-"""The suffix that a provider may append to an undated model name: the date of its version."""
+"""The suffix that a provider may append to a model's name: the date of the model's version."""
 OFF = Decimal("0.005")
-"""Largest relative difference of a cost from tokens times price that counts as rounding."""
+"""Largest relative difference between stated cost and tokens times price that is rounding."""
 MOST = 10**12  # maximum tokens of a row: a larger number is invalid
 NAMED = 8  # maximum row numbers that a fault lists
 RULES = {
@@ -61,7 +61,7 @@ class PredictionFault:
     said: str
 
     def __str__(self) -> str:
-        """Return rule and fault with the numbers of the first `NAMED` rows."""
+        """Return the rule, the fault, and the numbers of the first `NAMED` rows with the fault."""
         if not self.rows:
             return f"{self.rule}: {self.said}"
         numbers = ", ".join(f"{number:,}" for number in self.rows[:NAMED])
@@ -77,7 +77,7 @@ class PredictionAudit:
     rows: int
     answered: int
     usd: Decimal | None
-    """Dollars by tokens times price, summed over rows with both; None if no row has both."""
+    """Dollars: tokens times price, summed over rows with both; None if no row has both."""
     stated: Decimal | None
     """Dollars: the sum of the costs that the rows state; None if no row states a cost."""
     faults: tuple[PredictionFault, ...]
@@ -114,7 +114,7 @@ class _Row:
 
     @property
     def tokens(self) -> tuple[int, int, int] | None:
-        """Input, output and reasoning tokens (rest of the total); None: invalid input or output."""
+        """Input, output and reasoning tokens (rest of the total); None if counts are invalid."""
         sent, output = (_whole(self.usage.get(name)) for name in (INPUT, OUTPUT))
         total = _whole(self.usage.get(TOTAL))
         if sent is None or output is None:
@@ -140,7 +140,7 @@ class _File:
 
 
 def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
-    """Audit a RouterArena prediction file; `costs`: model_cost.json, if not in its usual place."""
+    """Audit a RouterArena prediction file; `costs`: its prices file, if not in the usual place."""
     raw = _read(path)
     if not isinstance(raw, list) or not raw:
         raise UserError(
@@ -170,7 +170,7 @@ def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
 
 
 def predictions_text(audit: PredictionAudit) -> str:
-    """Return an audit as text: sums, a line per rule, a line per fault."""
+    """Return the audit of a prediction file as text: sums, a line per rule, a line per fault."""
     lines = [f"{audit.router}: {audit.rows:,} rows, {audit.answered:,} with an answer and tokens."]
     if audit.usd is not None and audit.answered:
         each = 1000 * audit.usd / audit.answered
@@ -301,7 +301,7 @@ def _right(file: _File) -> None:
 
 
 def _is_right(row: Json) -> bool:
-    """Return whether a row has a score above 0, in either form that RouterArena writes."""
+    """Return whether a row is marked right: its accuracy or its evaluation's score is above 0."""
     result = row.get("evaluation_result")
     scores: Json = cast(Json, result) if isinstance(result, dict) else {}
     marks = (_mark(row.get("accuracy")), _mark(scores.get("score")))
@@ -324,7 +324,7 @@ def _plausible(file: _File) -> None:
 
 
 def _spoken(rows: Sequence[_Row]) -> tuple[int, int]:
-    """Return the sum of the output tokens that rows state, and the characters of their answers."""
+    """Return the sums of output tokens that rows state and of characters of the rows' answers."""
     return sum(row.tokens[1] for row in rows if row.tokens), sum(len(_answer(row)) for row in rows)
 
 
@@ -355,7 +355,7 @@ GUESSES: Mapping[str, Callable[[str], int]] = {
     "the prompt's words": lambda text: len(text.split()),
     "the prompt's words times 1.3": lambda text: int(len(text.split()) * 1.3),
 }
-"""Usual ways to guess a prompt's tokens without counting them."""
+"""Description of a usual guess -> function that guesses a prompt's tokens in this way."""
 
 
 def _estimated(file: _File) -> None:
@@ -368,7 +368,7 @@ def _estimated(file: _File) -> None:
 
 
 def _price_of(file: _File, model: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """Return USD per million input, output and reasoning tokens of a model; None if unpriced."""
+    """Return a model's USD per million input, output and reasoning tokens; None if unpriced."""
     # RouterArena's evaluator strips `_batch`, and removes the provider from names that have it.
     name = model.removesuffix("_batch")
     prices = file.costs.get(name) or file.costs.get(name.rsplit("/", 1)[-1])
@@ -443,7 +443,7 @@ def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
 
 
 def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
-    """Yield, per call in a row except the call that answered, whether a token count is invalid."""
+    """Yield whether a token count is invalid, for each call in a row except the answering call."""
     if isinstance(value, list):
         for item in cast(list[object], value):
             yield from _miscounted(item, answer_usage)
@@ -455,7 +455,10 @@ def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
 
 
 def _by_tokens(file: _File, row: _Row) -> Decimal | None:
-    """Return tokens times the price of the model that answered, else of the chosen model."""
+    """Return a row's dollars: its tokens times the price of the model that answered.
+
+    If that model has no price, the chosen model's counts. None if tokens or price are unknown.
+    """
     price = _price_of(file, row.served) or _price_of(file, row.model)
     if price is None or row.tokens is None:
         return None
@@ -501,7 +504,7 @@ def _gaps(file: _File) -> Iterator[str]:
 
 
 def predictions_json(audits: Sequence[PredictionAudit]) -> bytes:
-    """Return audits of predictions as JSON, for other programs."""
+    """Return the audits of prediction files as JSON, for use in programs."""
     rows = [
         {
             "router": audit.router,

@@ -97,7 +97,7 @@ class GrantedDollars:
     )
 
     def fault(self, line: Mapping[str, Any]) -> str:
-        """Add the next line of the journal of leases; return its fault, or an empty string."""
+        """Add the next line of the journal of leases; return the line's fault; empty if none."""
         if line["kind"] == lease.LIMIT:
             self.limit = None if line["usd"] is None else Decimal(line["usd"])
             return ""
@@ -115,7 +115,10 @@ class GrantedDollars:
         return ""
 
     def broken_by(self, folder: Path) -> Iterator[str]:
-        """Yield how a shard broke its leases: none open, too many dollars, several processes."""
+        """Yield how the shard in a folder broke its leases of dollars.
+
+        Faults: calls without a lease, more dollars than granted, several processes under one lease.
+        """
         spent = Decimal(0)
         for generation, pids, usd in _by_generation(folder):
             spent += usd
@@ -129,7 +132,7 @@ class GrantedDollars:
 
 
 def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
-    """Return (generation of a lease, process ids, dollars paid); 0 is for older journals."""
+    """Return per lease of a shard: generation (0: no lease), ids of its processes, dollars paid."""
     pids, paid = dict[int, set[int]](), defaultdict[int, Decimal](Decimal)
     for path in folder.glob(f"{FOLDER}/*/*.jsonl"):
         generation = 0

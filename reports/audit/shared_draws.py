@@ -8,7 +8,7 @@ from podium.harness.ledger.call import Call
 from podium.reports.audit.evidence import Evidence
 
 Bought = Mapping[str, bytes | None]
-"""Id of a call that was paid -> digest of its request and reply; None without a reply."""
+"""Id of a call that was paid -> digest of its request and reply; None if there is no reply."""
 
 
 class SharedDraw(NamedTuple):
@@ -21,7 +21,7 @@ class SharedDraw(NamedTuple):
 
 
 def draws_of(evidence: Evidence) -> tuple[dict[str, bytes | None], list[SharedDraw]]:
-    """Return the calls that a system run paid for, and those that reuse another system's reply."""
+    """Return a system's paid calls (id -> digest), and its calls with other systems' replies."""
     bought, shared = dict[str, bytes | None](), list[SharedDraw]()
     for row in evidence.rows:
         if row.shared_from is not None:

@@ -42,7 +42,7 @@ LIMITS = (
     "that grades are right (--regrade checks them, podium regrade writes them)",
     "reports and exports, which are outside this directory: write them again from the logs",
 )
-"""What a valid manifest does not prove."""
+"""Sentences on what a valid manifest does not prove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Finding:
     where: str
     said: str
     grave: bool = True
-    """False for files that the run did not write and on which none of its figures depends."""
+    """False if the file was not written by the run and no figure of the run depends on it."""
 
     @property
     def place(self) -> str:
-        """The file and the position in it."""
+        """The file, and the position in the file if known."""
         return f"{self.path}, {self.where}" if self.where else self.path
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
 
 
 def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Yield files that were replaced by symbolic links: a link's target may change at any time."""
+    """Yield files that symbolic links replaced: a link's target may change at any time."""
     text = "it was a file and is now a symbolic link: put the file itself here"
     for entry in manifest.files:
         if not entry.link and is_link(log_dir, entry.path):
@@ -107,7 +107,7 @@ def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _of_others(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Yield changes of files that no run wrote; only a changed or deleted `verify.py` is grave."""
+    """Yield changes of files that no run wrote; only a change of `verify.py` is grave."""
     sealed = {entry.path: entry for entry in manifest.files if entry.kind == "beside"}
     for path, entry in sealed.items():
         grave, file = path == WITNESS, log_dir / path
@@ -155,7 +155,7 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
 
 
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
-    """Return a file's differences from its manifest entry, and the faults recorded in the entry."""
+    """Return a file's differences from its entry in the manifest, and faults in the entry."""
     file, path = log_dir / old.path, old.path
     stale = [Finding("edited", path, "", f"when it was taken in: {fault}") for fault in old.faults]
     if file_digest(file) == old.sha256:
@@ -230,14 +230,14 @@ Verdict = Literal["unsigned", "signed", "known", "invalid", "other-key"]
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The verdict on a directory's signature; `known`: the requested key made the signature."""
+    """The verdict on a manifest's signature; `known`: the requested key made the signature."""
 
     verdict: Verdict
     key: str = ""
 
 
 def make_key(path: Path) -> Path:
-    """Write a key pair (private: mode 0600); return the public file. UserError if a file exists."""
+    """Write a new pair of key files; return the public file. UserError if one of them exists."""
     form, ed25519 = _cryptography()
     public = path.with_name(f"{path.name}.pub")
     for target in (path, public):
@@ -274,7 +274,7 @@ def sign(log_dir: Path, key_file: Path) -> Path:
 
 
 def check(log_dir: Path, key_file: Path | None = None) -> Signed:
-    """Return the verdict on a manifest's signature; UserError if `key_file` cannot be read."""
+    """Return the verdict on a manifest's signature; UserError if `key_file` is no public key."""
     fix = "Give the .pub file of a key"
     requested = _named(_read_key(key_file, "public", fix)) if key_file else ""
     path = log_dir / SIGNATURE
@@ -304,7 +304,7 @@ def _manifest_bytes(log_dir: Path) -> bytes:
 
 
 def _read_key(path: Path, name: Literal["private", "public"], fix: str) -> Any:
-    """Return the Ed25519 key in a file, an object of `cryptography`; UserError if invalid."""
+    """Return a file's Ed25519 key as an object of package cryptography; UserError if invalid."""
     form, ed25519 = _cryptography()
     try:
         content = read_limited(path, SETTINGS)
@@ -330,7 +330,7 @@ def _named(key: Any) -> str:
 
 
 def _cryptography() -> tuple[Any, Any]:
-    """Return cryptography's modules `serialization` and `ed25519`; UserError if not installed."""
+    """Return modules `serialization` and `ed25519` of package cryptography; UserError if absent."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519

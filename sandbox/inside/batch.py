@@ -1,8 +1,8 @@
 """Run a program on a batch of inputs in one command, for sandboxes that only execute commands.
 
-A command in an Inspect sandbox gets its whole standard input at once. So the messages of judge.py
-come together, after a line with the stop conditions. The output is one line of JSON, then the
-answers, compressed and in base64.
+A command in an Inspect sandbox gets its whole standard input at once. So all messages for the judge
+(judge.py) come together, after a line with the stop conditions. The output is one line of JSON,
+then the answers, compressed and in base64.
 """
 
 import base64
@@ -49,17 +49,17 @@ class BatchJudge(Judge):
             raise Ended
 
     def finish(self) -> bytes:
-        """Kill a process that still waits for inputs, and return the buffered answers."""
+        """Kill a program's process that waits for more inputs, and return the buffered answers."""
         with suppress(Ended):
             self.end_lasting()
         return os.pread(self.sink, os.lseek(self.sink, 0, os.SEEK_CUR), 0)
 
 
 def _refusal() -> str:
-    """Return why the judge cannot work in this sandbox; empty if it can.
+    """Return why the judge cannot work in this sandbox; empty if the judge can.
 
-    It tries to switch users and to signal: a list of capabilities does not show that a user
-    namespace lacks user ids.
+    The check switches users and signals a process: a list of capabilities does not show that a
+    user namespace lacks user ids.
     """
     hold, release = os.pipe()
     hear, tell = os.pipe()
@@ -93,7 +93,7 @@ def _has_strays() -> bool:
 
 
 def _switch_user() -> str:
-    """Switch to the user id of a program; return why that failed, or a blank if it worked."""
+    """Switch to the user id of a program; return why that failed, or a space if it worked."""
     try:
         os.setgroups([])
         os.setresgid(FIRST_USER, FIRST_USER, FIRST_USER)
@@ -111,7 +111,7 @@ def _memory_limit() -> float:
 
 
 def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str]) -> None:
-    """Run the orders from `source` until the batch ends, then write all answers to `sink`.
+    """Carry out the host's orders from `source` until the batch ends; write all answers to `sink`.
 
     `promised` is ignored: the host refuses a sandbox that lacks packages.
     """

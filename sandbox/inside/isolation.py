@@ -39,7 +39,7 @@ OPENED: dict[str, int] = {}
 
 
 class Process(NamedTuple):
-    """One line of the process table."""
+    """One process in the kernel's process table."""
 
     pid: int
     parent: int
@@ -70,7 +70,7 @@ def process_table() -> list[Process]:
 
 
 def children_of(root: int, without: set[int]) -> list[Process]:
-    """Return the living descendants of process `root`, which adopts orphans, except `without`."""
+    """Return living descendants of process `root`, which adopts orphans, except pids `without`."""
     everybody = process_table()
     if root == 1:  # all other processes of the box are its descendants
         return [one for one in everybody if one.pid not in without and one.pid != root]
@@ -83,7 +83,7 @@ def children_of(root: int, without: set[int]) -> list[Process]:
 
 
 def reap(without: set[int]) -> float:
-    """Wait for adopted orphans that have ended; return their CPU time in seconds."""
+    """Collect adopted orphans that have ended (not pids `without`); return their CPU seconds."""
     used_s = 0.0
     with suppress(ChildProcessError):
         while True:
@@ -110,7 +110,7 @@ def reread(path: str) -> bytes:
 
 
 def group_cpu_s() -> float:
-    """Return the CPU seconds of all processes of the cgroup; 0 if no file has them."""
+    """Return the CPU seconds of all processes of the cgroup; 0 if no kernel file states them."""
     for path, start, unit_s in CPU_COUNTERS:
         with suppress(OSError):
             for line in reread(path).splitlines():
@@ -127,7 +127,7 @@ def clock_s(pid: int) -> float:
 
 
 def memory_kills() -> int:
-    """Return how many processes of the cgroup were killed for memory; -1 if it is unknown."""
+    """Return how many processes of the cgroup the kernel killed to free memory; -1 if unknown."""
     for path in OOM_COUNTERS:
         with suppress(OSError):
             for line in reread(path).splitlines():
@@ -140,15 +140,16 @@ FIRST_USER, LAST_USER = 20_000, 59_999
 """User ids for programs: above real accounts, below the maximum of an engine that remaps ids."""
 PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")  # every place in a box where a program can write
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
-"""File in /proc/sysvipc -> libc call that removes an object, its arguments after the id."""
+"""Kind of System V object -> libc call that removes an object, and its arguments after the id."""
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
-"""Arguments with which these calls fill an array (SHM_INFO ...), and the index of the count."""
+"""Kind of System V object -> arguments with which its call in `KINDS` fills an array (SHM_INFO
+...), and the index of the number of objects in that array."""
 SOCKETS = "/proc/net/unix"
-"""Lists sockets, including those that outlive their processes: sent, but never received."""
+"""Kernel file that lists Unix sockets, even of ended processes if sent but never received."""
 TRAFFIC = "/proc/net/dev"
-"""Counts bytes over the loopback interface: connections leave traces that cannot be removed."""
+"""Kernel file that counts bytes per network interface: traces that no cleanup can remove."""
 SWEEPER = FIRST_USER - 1
-"""Real user id of the cleanup process: a program could stop it if it had the program's id."""
+"""Real user id of the cleanup process: programs could stop a process with their own id."""
 SWEEP_S = 1.0
 """Maximum seconds of a cleanup (sweep). A box that needs more is discarded, which is fast."""
 PR_SET_PDEATHSIG = 1
@@ -163,12 +164,12 @@ class Plain:
 
     places: Sequence[str] = ()
     counted = False
-    """Whether a cgroup limits memory; else the supervisor adds up the processes' memory."""
+    """Whether a cgroup limits memory; if not, the supervisor adds up the processes' memory."""
     own_cgroup = False
     """Whether the readable cgroup belongs only to this box, not to the whole machine."""
 
     def begin(self) -> None:
-        """Adopt orphans, forbid tracing of this process, and record the clean state as baseline."""
+        """Adopt orphans, forbid tracing of this supervisor, record the clean state as baseline."""
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
         libc.prctl(PR_SET_DUMPABLE, 0)
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -176,7 +177,7 @@ class Plain:
         self.baseline = snapshot(self.places)
 
     def next_user(self) -> int:
-        """Return the user id of the next run; 0: the supervisor's own."""
+        """Return the user id for the next run of a program; 0: the supervisor's own user id."""
         return 0
 
     def folder(self) -> str:
@@ -192,11 +193,11 @@ class Plain:
             os.kill(pid, signal.SIGKILL)
 
     def tidy(self) -> bool:
-        """Return whether no run has left files or other objects; processes are not checked."""
+        """Return whether no run has left files or other objects; ignores processes."""
         return not self.folders and snapshot(self.places) == self.baseline
 
     def sweep(self, zygote: socket.socket, user: int, own: set[int]) -> None:
-        """Kill every process of a run (all but the pids `own`), then remove the files it wrote."""
+        """Kill every process of a run (all but the pids `own`), then remove the run's files."""
         deadline = time.monotonic() + SWEEP_S
         while time.monotonic() < deadline:
             before = newest()
@@ -229,13 +230,13 @@ class Users(Namespace):
     own_cgroup = True
 
     def begin(self) -> None:
-        """Also draw the first user id, and find out whether the cgroup counts killed processes."""
+        """Begin as in `Plain`; draw a first user id; see if a cgroup counts killed processes."""
         super().begin()
         self.user = random.randint(FIRST_USER, LAST_USER)  # boxes share limits that count per user
         self.counted = memory_kills() >= 0  # gVisor has no counter
 
     def next_user(self) -> int:
-        """Return the next user id; an id is reused only after all others of the range."""
+        """Return the next user id for a run; an id is reused only after all others of the range."""
         self.user = self.user + 1 if self.user < LAST_USER else FIRST_USER
         return self.user
 
@@ -259,7 +260,7 @@ Mode = Plain
 
 
 def snapshot(places: Sequence[str]) -> frozenset[str]:
-    """Return the state that runs can leave: files, System V objects, socket names, traffic."""
+    """Return what runs can leave in a box: names of files, System V objects, sockets; traffic."""
     found: set[str] = set()
     for place in places:
         with suppress(OSError):
@@ -274,7 +275,7 @@ def snapshot(places: Sequence[str]) -> frozenset[str]:
 
 
 def objects(kind: str) -> list[int]:
-    """Return the ids of System V objects of a kind, from the second column of their table.
+    """Return the ids of System V objects of a kind, the second column of the kernel's table.
 
     gVisor has no table: then [-1] means that objects exist, which cannot be removed.
     """
@@ -287,7 +288,7 @@ def objects(kind: str) -> list[int]:
 
 
 def remove_new(places: Sequence[str], baseline: frozenset[str], deadline: float) -> None:
-    """Remove files and System V objects that `baseline` lacks, if they belong to this user."""
+    """Remove this user's files and System V objects that `baseline`, an older snapshot, lacks."""
     for name in snapshot(places) - baseline:
         kind, _, id = name.partition(" ")
         if kind in KINDS:
@@ -298,7 +299,7 @@ def remove_new(places: Sequence[str], baseline: frozenset[str], deadline: float)
 
 
 def remove(path: str, deadline: float) -> None:
-    """Remove a file or a tree, even if its modes forbid it; stop at the deadline."""
+    """Remove a file or a tree, even if file modes forbid that; stop at the deadline."""
     left, opened = [path], set[str]()
     while left and time.monotonic() < deadline:
         last = left[-1]
@@ -312,7 +313,7 @@ def remove(path: str, deadline: float) -> None:
 
 
 def unlinked(path: str) -> bool:
-    """Remove a file, a link or an empty directory; return whether that worked."""
+    """Try to remove a file, a link or an empty directory; return whether that worked."""
     for call in (os.unlink, os.rmdir):
         with suppress(OSError):
             call(path)
@@ -323,8 +324,8 @@ def unlinked(path: str) -> bool:
 def sweep_as(user: int, baseline: frozenset[str]) -> None:
     """Kill all processes of `user` and remove the files that they wrote; never return.
 
-    Only the effective id becomes `user`, which allows it to signal them. They cannot signal it,
-    since that depends on its real and saved ids.
+    Only the effective user id of this process becomes `user`, so that it can signal the processes
+    of `user`. They cannot signal this process, whose real and saved ids are not `user`.
     """
     os.setgroups([])
     os.setresgid(SWEEPER, user, SWEEPER)

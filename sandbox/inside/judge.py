@@ -1,6 +1,6 @@
 """The supervisor of a box: receives a program and inputs, runs them within limits, and reports.
 
-Each message on its standard input and output is a line of JSON, then as many bytes as that states.
+Each message on its standard input and output is a line of JSON, then the bytes that it announces.
 
     host -> {"program": n, "runner": ..., "entry": ...} + source
     host -> {"run": n, "cpu_s": ..., "wall_s": ..., "memory_bytes": ..., ...} + input
@@ -38,7 +38,7 @@ class Ended(Exception):
 
 
 class _LoadedProgram(NamedTuple):
-    """The current program; `source` is the descriptor of an in-memory file with its code."""
+    """A program to run; `source` is the descriptor of an in-memory file with the program's code."""
 
     source: int
     runner: str
@@ -46,7 +46,7 @@ class _LoadedProgram(NamedTuple):
 
 
 class _Keeper(NamedTuple):
-    """State shared by all runs of a box; `pid` is the zygote's, exempt from limits and cleanup."""
+    """What all runs of a box share; `pid` is the zygote's, exempt from limits and cleanup."""
 
     mode: Mode
     zygote: socket.socket
@@ -71,10 +71,10 @@ class _ErrorStream:
     def __init__(self) -> None:
         self.reader, self.writer = _open_pipe()  # an open writer: reads never see EOF
         self.end = b""
-        """The last bytes that were read, at most `KEPT`."""
+        """The last bytes that were read from stderr, at most `KEPT` (64 KiB)."""
 
     def drain(self) -> None:
-        """Read the available bytes, at most one full pipe: a child process may write for ever."""
+        """Read the available bytes, at most a full pipe, since a process may write for ever."""
         if self.reader < 0:
             return
         with suppress(BlockingIOError):
@@ -91,7 +91,7 @@ class _ErrorStream:
 
 
 def _open_pipe() -> tuple[int, int]:
-    """Return reader and writer of a pipe that other users may reopen through /dev/stderr."""
+    """Return descriptors (reader, writer) of a pipe that any user may reopen as /dev/stderr."""
     path = f"/tmp/.stderr-{os.urandom(8).hex()}"  # gVisor: no chmod of unnamed pipes
     os.mkfifo(path)
     try:
@@ -103,7 +103,7 @@ def _open_pipe() -> tuple[int, int]:
 
 
 class Run:
-    """One run of the program: its files, its process and how it ended."""
+    """One run of a program on one input: its output files, its process and how the run ended."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Run:
         self.kills = self.memory_kills()
 
     def start(self, given: int, *more: int) -> int:
-        """Let the zygote fork a process for the input `given` (a descriptor); return its pid."""
+        """Let the zygote fork a process for the input descriptor `given`; return the pid."""
         order = {"runner": self.program.runner, "entry": self.program.entry, **self.limits}
         order |= {"user": self.user, "folder": self.keeper.mode.folder()}
         written = [self.files["stdout"], self.errors.writer, self.files["result"]]
@@ -142,17 +142,17 @@ class Run:
         return self.pid
 
     def fork(self, given: int) -> None:
-        """Run a fresh process on one input until it ends or passes a limit."""
+        """Run a fresh process on the input descriptor `given` until the process has ended."""
         self.await_end(self.start(given))
 
     def await_end(self, pid: int) -> None:
-        """Wait until the process ends or passes a limit."""
+        """Wait until process `pid` ends, or kill it at a limit; record how the process ended."""
         if not self.status:
             self.watch(pid, [self.keeper.zygote])
         self.finish(json.loads(self.keeper.zygote_says()))
 
     def fork_lasting(self, given: int) -> "_Lasting | None":
-        """Run a fresh process as `fork` does; return it if it waits for more inputs, else None."""
+        """Run a process as in `fork`; return the process if it takes more inputs, else None."""
         lasting = _Lasting(self, given)
         sources = [lasting.channel, self.keeper.zygote]
         ready = self.watch(lasting.pid, sources)
@@ -167,7 +167,7 @@ class Run:
         return None
 
     def has_result(self) -> bool:
-        """Return whether the runner has reported anything, and no limit is passed."""
+        """Return whether the program's runner has reported a result and no limit was exceeded."""
         return not self.status and os.fstat(self.files["result"]).st_size > 0
 
     def pass_on(self, lasting: "_Lasting", given: int) -> None:
@@ -186,7 +186,10 @@ class Run:
         self.wall_s = time.monotonic() - self.started
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
-        """Wait until sockets of `sources` have data, return them; kill the process at a limit."""
+        """Wait for data in `sources`, return the sockets that have some; kill process at a limit.
+
+        `before_s`: CPU seconds that the process had used before this run.
+        """
         while True:
             ready = self.await_source(sources)
             self.wall_s = time.monotonic() - self.started
@@ -199,7 +202,7 @@ class Run:
                 return self.stop(pid, sources)
 
     def await_source(self, sources: list[socket.socket]) -> list[Any]:
-        """Return the sockets that have data within `TICK_S`; meanwhile read stderr."""
+        """Return the sockets of `sources` with data within `TICK_S` seconds; also read stderr."""
         deadline = time.monotonic() + TICK_S
         while (left_s := deadline - time.monotonic()) > 0:
             ready: list[Any] = select.select([*sources, self.errors.reader], [], [], left_s)[0]
@@ -211,7 +214,7 @@ class Run:
         return []
 
     def limit_passed(self, found: list[Process]) -> str:
-        """Return the name of the limit that these processes together exceed; empty if none."""
+        """Return the name of the limit that the processes `found` exceed together; else empty."""
         if self.cpu_s >= self.limits["cpu_s"]:
             return "time"
         if sum(one.threads for one in found) > self.limits["processes"]:
@@ -222,7 +225,7 @@ class Run:
         return "time" if self.wall_s >= self.limits["wall_s"] else ""
 
     def stop(self, pid: int, sources: list[socket.socket]) -> list[Any]:
-        """Kill the process; if it does not end, kill all others, since one may be tracing it."""
+        """Kill process `pid`; if it does not end, kill all, since one may be tracing it."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             self.keeper.mode.kill(pid)
@@ -233,12 +236,12 @@ class Run:
         raise Ended
 
     def count(self, found_s: float) -> None:
-        """Update `cpu_s`: the larger of `found_s` plus ended orphans, and of the cgroup's time."""
+        """Update the run's CPU time: `found_s` plus ended orphans', or the cgroup's if larger."""
         self.orphans_s += isolation.reap({self.keeper.pid})
         self.cpu_s = max(self.cpu_s, found_s + self.orphans_s, _others_cpu_s() - self.group_s)
 
     def finish(self, ended: dict[str, Any]) -> None:
-        """Record how the process ended; `ended` is the zygote's report."""
+        """Record how the run's process ended; `ended` is the zygote's report on the process."""
         self.exit_code = ended["exit_code"]
         self.count(ended["cpu_s"])
         if self.memory_kills() > self.kills:
@@ -247,11 +250,11 @@ class Run:
             self.status = "time"
 
     def memory_kills(self) -> int:
-        """Return how many processes of the box's cgroup the kernel killed for memory."""
+        """Return how many processes of the box's own cgroup the kernel killed to free memory."""
         return isolation.memory_kills() if self.keeper.mode.own_cgroup else 0
 
     def read(self, name: str) -> bytes:
-        """Return the content of an output file, up to the output limit, or the end of stderr."""
+        """Return an output of the run: stdout or result, up to its limit, or the end of stderr."""
         if name == "stderr":
             self.errors.drain()
             return self.errors.end
@@ -276,7 +279,7 @@ class Run:
         }
 
     def close(self) -> None:
-        """Close the files, and stderr unless a lasting process may still write to it."""
+        """Close the run's files, and stderr unless a reused process may still write to it."""
         while self.files:
             os.close(self.files.popitem()[1])
         if not self.keeps_errors:
@@ -284,7 +287,7 @@ class Run:
 
 
 class _Lasting:
-    """A process that answers one input after another and keeps its state."""
+    """A program's process that takes one input after another and keeps its state."""
 
     def __init__(self, run: Run, given: int) -> None:
         self.keeper, self.run = run.keeper, run
@@ -294,7 +297,7 @@ class _Lasting:
         self.channel.setblocking(False)
         self.stopped = False
         self.latest_s = 0.0
-        """CPU seconds of the latest input."""
+        """CPU seconds that the process used for its latest input."""
 
     def send(self, files: list[int]) -> bool:
         try:
@@ -337,13 +340,14 @@ SITE = "/opt/podium/site"  # where the image keeps the third-party packages that
 LASTING = "official"  # the only runner that always keeps its process for the next input
 STAYING = "call"  # the runner that keeps its process if the program can keep no state
 QUICK_S = 0.5
-"""If an input took this many CPU seconds, the next gets a new process: a fork costs little then."""
+"""If an input took this many CPU seconds, the next input gets a new process: a fork is cheaper."""
 TRIAL_S = 1.0
-"""Maximum CPU and real seconds of an input in a reused process; then a new process repeats it."""
+"""Maximum CPU and real seconds of an input in a reused process; then a new process repeats the
+input."""
 
 
 class Judge:
-    """A supervisor with its zygote and its current program."""
+    """A box's supervisor, with the zygote (which forks processes) and the current program."""
 
     def __init__(self, mode: Mode, source: int, sink: int, refused: bytes = b"") -> None:
         """Start the zygote; messages will be read from `source`, answers written to `sink`.
@@ -358,10 +362,10 @@ class Judge:
         self.program: _LoadedProgram | None = None
         self.lasting: _Lasting | None = None
         self.stays = False
-        """Whether a process of this program may still take one input after another."""
+        """Whether a process of the current program may still take one input after another."""
 
     def serve(self) -> None:
-        """Answer orders until the host closes the stream."""
+        """Carry out the host's orders, each answered, until the host closes the stream."""
         self.write({"ready": True})
         while True:
             order = self.read_line()
@@ -384,7 +388,7 @@ class Judge:
         self.stays = self.program.runner == STAYING
 
     def run(self, order: dict[str, Any]) -> Run:
-        """Run the program on one input, within limits; what it leaves is killed and removed."""
+        """Run the current program on the input of an order; clean up after an ended process."""
         given = self.read_file(order["run"])
         program = self.program
         if program is None:
@@ -410,7 +414,7 @@ class Judge:
             os.close(given)
 
     def pass_or_fork(self, program: _LoadedProgram, order: dict[str, Any], given: int) -> Run:
-        """Run an input in the reused process; if there is none or it fails, in a new process.
+        """Run an input in the reused process; if there is none or the run fails, in a new process.
 
         So a failure counts only in a process that has read no other input.
         """
@@ -440,7 +444,7 @@ class Judge:
         return self.sweep(lasting.stop())
 
     def sweep(self, run: Run) -> bool:
-        """Kill and remove what a run left; return False if something remains in the box."""
+        """Kill the processes and remove the files of a run; return False if anything remains."""
         mode = self.keeper.mode
         if isolation.newest() == b"%d" % run.pid and mode.tidy():
             return True  # nothing forked; a process list could miss one that forks constantly
@@ -453,7 +457,7 @@ class Judge:
     # --- frames -------------------------------------------------------------------------------
 
     def read_line(self) -> dict[str, Any]:
-        """Read one line of JSON."""
+        """Read one line of JSON from the host."""
         while (end := self.ahead.find(b"\n")) < 0:
             self.ahead += self.read(PIECE)
         line = bytes(self.ahead[:end])
@@ -461,14 +465,14 @@ class Judge:
         return json.loads(line)
 
     def read(self, most: int) -> bytes:
-        """Read at most `most` bytes of the stream; raise Ended at its end."""
+        """Read at most `most` bytes from the host; raise Ended if the host closed the stream."""
         data = os.read(self.source, most)
         if not data:
             raise Ended
         return data
 
     def read_file(self, size: int) -> int:
-        """Move `size` bytes of the stream into a new file in memory; return its descriptor."""
+        """Move `size` bytes from the host into a new file in memory; return its descriptor."""
         file = os.memfd_create("input")
         write_all(file, self.ahead[:size])
         left = size - len(self.ahead[:size])
@@ -481,11 +485,11 @@ class Judge:
         return file
 
     def write(self, header: dict[str, Any]) -> None:
-        """Write one line of JSON."""
+        """Send the host one line of JSON."""
         write_all(self.sink, json.dumps(header).encode() + b"\n")
 
     def write_outcome(self, run: Run) -> None:
-        """Write how a run ended and what it wrote, cut at the output limit."""
+        """Send the host how a run ended and what its program wrote, cut at the output limit."""
         parts = [run.read(name) for name in ("stdout", "stderr", "result")]
         header = json.dumps(run.header([len(part) for part in parts])).encode() + b"\n"
         if sum(map(len, parts)) < PIECE:
@@ -498,14 +502,14 @@ class Judge:
 
 
 def write_all(file: int, data: bytes | bytearray) -> None:
-    """Write all of the data, however little each call takes."""
+    """Write all of `data` to a descriptor, in as many system calls as it takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
 
 
 def facts(mode: Mode) -> dict[str, Any]:
-    """Return Python's version, the third-party packages, and how memory limits are counted."""
+    """Return the Python version, third-party packages, and whether memory is limited in total."""
     import sysconfig  # both are slow to load, and a cell that serves one program needs neither
     from importlib import metadata
 
@@ -519,7 +523,7 @@ def facts(mode: Mode) -> dict[str, Any]:
 
 
 def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str]) -> None:
-    """Serve until the host closes the stream; `mode` is a key of isolation.MODES.
+    """Run a judge until the host closes the stream; `mode` is a key of isolation.MODES.
 
     Programs that import a `promised` package that this box lacks are ended and not graded.
     """

@@ -19,7 +19,7 @@ NotImplementedError OverflowError RecursionError RuntimeError StopIteration Type
 ZeroDivisionError
 """
 OTHERS = "date prefix time"
-"""Names that the runners' header binds (classes, a string); programs use them for variables."""
+"""Names that `HEADER` of runners.py binds (classes, a string) and programs use for variables."""
 
 MODULES = {
     "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
@@ -39,7 +39,7 @@ MODULES = {
     "typing": "Any Callable Counter DefaultDict Deque Dict FrozenSet Generator Generic Iterable "
     "Iterator List Mapping Optional OrderedDict Sequence Set Tuple TypeVar Union",
 }
-"""Names that a program may use of each module; none gives access to a module or to state."""
+"""Module -> its names that a pure program may use: none gives access to a module or to state."""
 
 FAMILIAR = frozenset(" ".join((BUILTINS, OTHERS, *MODULES, *MODULES.values())).split())
 INNARDS = re.compile(r"__|(f|tb|gi|cr|ag|co)_")
@@ -54,7 +54,7 @@ List Tuple Slice
 """
 """The syntax nodes of pure programs, besides operators: no `global`, `with`, `match` or `:=`."""
 TRUSTED = ("staticmethod", "classmethod", "float")
-"""Names that code outside functions may call or decorate with; rebinding one is not pure."""
+"""Builtins that a pure program may call or decorate with outside functions, but not rebind."""
 SIGNS = (ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
 KINDS = (*(getattr(ast, name) for name in NODES.split()), *SIGNS)
 LONGEST = 50_000
@@ -62,7 +62,7 @@ LONGEST = 50_000
 
 
 def is_pure(source: str, ambient: Collection[str]) -> bool:
-    """Return whether a program can keep no state; `ambient`: names bound before it starts."""
+    """Return whether a program keeps no state between calls; `ambient`: names bound beforehand."""
     if len(source) > LONGEST:
         return False
     try:
@@ -78,7 +78,7 @@ def _keeps_nothing(body: Sequence[ast.stmt]) -> bool:
 
 
 def _is_fixed(one: ast.stmt) -> bool:
-    """Return whether a statement outside functions creates no mutable state."""
+    """Return whether a statement outside functions creates no state that calls could change."""
     if isinstance(one, ast.FunctionDef):
         defaults = (*one.args.defaults, *one.args.kw_defaults)
         plain = all(_name(each) in TRUSTED[:2] for each in one.decorator_list)
@@ -108,7 +108,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _problems(tree: ast.Module, ambient: Collection[str]) -> Iterator[ast.AST]:
-    """Yield the syntax nodes that might keep state or give access to it."""
+    """Yield the syntax nodes of a program that might keep state or give access to state."""
     nodes = list(ast.walk(tree))
     yield from (node for node in nodes if not isinstance(node, KINDS))
     yield from (node for node in nodes if not set(TRUSTED).isdisjoint(_bound(node)))
@@ -126,7 +126,7 @@ def _problems(tree: ast.Module, ambient: Collection[str]) -> Iterator[ast.AST]:
 def _odd_names(
     nodes: Sequence[ast.AST], modules: Mapping[str, str], ambient: Collection[str]
 ) -> Iterator[ast.AST]:
-    """Yield attributes that are set, internal or not listed, and names that are not allowed.
+    """Yield nodes of attributes that are set, internal or unlisted, and of names not allowed.
 
     A module's name may stand only before a dot: a copy would give access to unlisted attributes.
     """
@@ -154,7 +154,7 @@ def _missing(module: str, *names: str) -> list[str]:
 
 
 def _bound(node: ast.AST) -> list[str]:
-    """Return the names that an import, definition or assignment binds; parameters do not count."""
+    """Return the names that a syntax node (import, definition, assignment) binds; no parameters."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [one.asname or one.name for one in node.names]
     if isinstance(node, ast.Nonlocal):

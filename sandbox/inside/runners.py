@@ -32,7 +32,8 @@ from podium.sandbox.inside.purity import is_pure
 TIMEOUT_S = 6  # real time for compiling the program, and again for each test
 DIGITS = 50_000  # longest integer that may be printed or read, in decimal digits
 SLOW, FAILED, GONE = -3, -4, -5
-"""Error codes of the published evaluator; GONE: the program ended the evaluator's own process."""
+"""Error codes of LiveCodeBench's published evaluator: time limit, any other exception; `GONE`: the
+program ended the evaluator's own process."""
 DEEPEST = 200
 """Maximum nesting depth of a returned value that is read; no expected value is as deep."""
 
@@ -41,8 +42,8 @@ STARRED = (
     *("statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins"),
     "typing",
 )
-"""Modules that every program finds imported: by `from ... import *` in this order, then by name. So
-`open` is a global name of the program, which the mock of `builtins.open` does not replace."""
+"""Modules that programs of runners `official` and `call` find imported: by `from ... import *` in
+this order, then by name. So `open` is a global name, which no mock of `builtins.open` replaces."""
 
 HEADER = "".join(
     [f"from {name} import *\n" for name in STARRED]
@@ -58,8 +59,8 @@ DISABLED = {
     "shutil": "chown move rmtree",
     "subprocess": "Popen",
 }
-"""Module -> functions that are set to None, so that a call raises TypeError; so does os.environ[
-...] = ..., which calls `putenv`."""
+"""Module -> functions that runner `official` sets to None, so that a call raises TypeError; so does
+os.environ[...] = ..., which calls `putenv`."""
 
 PLAIN = (int, float, str, list, tuple, dict)
 """Types whose values, and those of their subclasses, can equal an expected value."""
@@ -80,13 +81,13 @@ class LackingFinder:
 
     @staticmethod
     def find_spec(name: str, *_: Any) -> None:
-        """Return None, or end the process; Python calls this after all other finders."""
+        """End the process if a package of `LACKING` is imported; Python calls this finder last."""
         if name.partition(".")[0] in LACKING:
             os._exit(LACKS)
 
 
 class TimeoutException(Exception):
-    """Raised at the time limit; a program that catches every exception catches it and continues."""
+    """Raised in `official` at a time limit; a program that catches every exception continues."""
 
 
 class Official:
@@ -194,7 +195,7 @@ class _Buffer:
 
 @contextmanager
 def stand_ins(text: str) -> Generator[None]:
-    """Mock sys.stdin, the real stdin's methods (for `from sys import stdin`) and builtins.open."""
+    """Let sys.stdin, the real stdin (after `from sys import stdin`) and open() return `text`."""
     lines = iter(text.split("\n"))
     real, opened = cast(Any, sys.stdin), builtins.open
 
@@ -217,7 +218,7 @@ def stand_ins(text: str) -> Generator[None]:
 
 
 def become_evaluator(source: str) -> None:
-    """Prepare the process as the evaluator does: set the alarm, disable functions and modules."""
+    """Prepare this process as LiveCodeBench does: alarm handler, disabled functions and modules."""
     if "numpy" not in LACKING and any(name in source for name in NUMERIC):
         with suppress(ImportError):
             importlib.import_module("numpy")
@@ -232,7 +233,7 @@ def become_evaluator(source: str) -> None:
 
 
 def _alarmed(*_: Any) -> NoReturn:
-    """Handle the alarm: interrupt the program; the printed line becomes part of its output."""
+    """Interrupt the program at the alarm; the line printed here becomes part of its output."""
     print("time limit: the alarm went off")  # noqa: T201
     raise TimeoutException
 
@@ -252,7 +253,7 @@ def _wrapped(source: str) -> str:
 
 
 def _unguarded(source: str) -> str:
-    """Return the program; a last statement `if __name__ == '__main__'` is replaced by its body."""
+    """Return the source; replace a last statement `if __name__ == '__main__'` by its body."""
     body = ast.parse(source).body
     last = body[-1]
     if isinstance(last, ast.If) and ast.unparse(last.test) == "__name__ == '__main__'":
@@ -268,7 +269,7 @@ def _compiled(source: str, name: str) -> Callable[..., Any]:
 
 
 def tagged(value: Any, depth: int = 0) -> Any:
-    """Return a value as type-tagged JSON: the equal plain value, or the name of any other type."""
+    """Return a value as type-tagged JSON: an equal plain value, or the name of any other type."""
     if value is None or isinstance(value, bool):
         return value
     kind = cast(Any, next((one for one in type(value).__mro__ if one in PLAIN), None))
@@ -283,7 +284,7 @@ def tagged(value: Any, depth: int = 0) -> Any:
 
 
 def _scalar(value: Any) -> Any:
-    """Return the plain number equal to a Decimal, Fraction, complex or numpy scalar, if any."""
+    """Return the number equal to a Decimal, Fraction, complex or numpy scalar, else its type."""
     if isinstance(value, Decimal | Fraction | complex):
         equal = [one for one in (int(value.real), float(value.real)) if one == value]
     elif type(value).__module__ == "numpy" and not getattr(value, "shape", True):
@@ -299,7 +300,7 @@ def _as_bytes(result: dict[str, Any]) -> bytes:
 
 
 def _safe_repr(error: BaseException) -> str:
-    """Return an exception's repr, which a program may define, or its type's name if that fails."""
+    """Return an exception's repr or, if that fails (a program may define it), its type's name."""
     try:
         return repr(error)[:300]
     except Exception:
@@ -315,10 +316,10 @@ def _failure(error: BaseException, code: int) -> bytes:
 def run_tests(source: str, given: bytes) -> dict[str, Any]:
     """Run the program with the unit tests in the input, `{"token": text, "test": code}`.
 
-    As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): both are
-    executed in one module, `__test__`, so a program written for it can forge the report. A program
-    that only ends early or prints a verdict cannot: the report has the number of executed tests and
-    the token, which is read before the program starts.
+    As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): program
+    and tests share one module, `__test__`, so a program written for it can forge the report.
+    A program that only ends early or prints a verdict cannot: the report has the number of executed
+    tests and the token, which is read before the program starts.
     """
     import unittest  # slow to load, and needed only here
 
@@ -340,7 +341,7 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
 RESULT, CHANNEL = 3, 4
 DEPTH = 50_000  # recursion limit of methods, as in `HEADER`
 FRAMES = 10
-"""Stack frames of this module below the program's: they are added to the recursion limit."""
+"""Number of this module's stack frames below the program's, added to the recursion limit."""
 NAMES: dict[str, Any] = {}
 """Python's builtins and all names of `HEADER`, used as the builtins of programs with a method: to
 execute the header in every run would take a millisecond."""
@@ -382,7 +383,7 @@ def call(source: str, entry: str | None) -> NoReturn:
 def _inputs(source: str) -> Generator[bytes]:
     """Yield the first input; for a pure program with a channel, also further inputs from the judge.
 
-    After each answer this sends `done`; each further input comes with a file for its result.
+    After each answer, send the judge `done`; each further input brings a file for its result.
     """
     with open(0, "rb", closefd=False) as file:
         given = file.read()
@@ -405,7 +406,7 @@ def _inputs(source: str) -> Generator[bytes]:
 
 
 def official(source: str, entry: str | None) -> NoReturn:
-    """Run tests as LiveCodeBench's published evaluator does, until the judge ends the process."""
+    """Run tests as LiveCodeBench's published evaluator does, until the judge closes the channel."""
     program = Official(source, entry)
     channel = socket.socket(fileno=CHANNEL)
     while True:
@@ -441,7 +442,7 @@ RUNNERS: dict[str, Callable[[str, str | None], None]] = {
 
 
 def load_header() -> None:
-    """Execute `HEADER` into `NAMES` once, in the zygote, for all its forks."""
+    """Execute the imports in `HEADER` into `NAMES` once, in the zygote, for all its forks."""
     limit = sys.getrecursionlimit()
     exec(compile(HEADER, "header.py", "exec"), NAMES)
     sys.setrecursionlimit(limit)
@@ -460,7 +461,7 @@ def _main_module() -> types.ModuleType:
 
 
 def _execute(source: str, module: types.ModuleType) -> int:
-    """Execute a source in a module; return the exit code that Python would end with."""
+    """Execute a program's source in a module; return the exit code that Python would end with."""
     text = source.removeprefix("\ufeff")  # a byte order mark, which Python skips in a file
     try:
         exec(compile(text, "solution.py", "exec"), module.__dict__)
@@ -470,7 +471,7 @@ def _execute(source: str, module: types.ModuleType) -> int:
 
 
 def _complain(error: BaseException) -> int:
-    """Print an uncaught exception as Python does; return the exit code."""
+    """Print an uncaught exception as Python does; return the exit code that follows from it."""
     if isinstance(error, SystemExit):
         if error.code is None or isinstance(error.code, int):
             return error.code or 0
@@ -484,7 +485,7 @@ def _complain(error: BaseException) -> int:
 
 
 def end(code: int) -> NoReturn:
-    """End the process as Python would: threads joined, exit functions called, files flushed."""
+    """End the process as Python does: join threads, call exit functions, flush files."""
     with suppress(BaseException):
         cast(Any, sys.modules["threading"])._shutdown()  # if the program loaded it
     with suppress(BaseException):
@@ -503,7 +504,7 @@ def _flush() -> None:
 
 
 def report(result: Any) -> None:
-    """Write the run's result to descriptor 3, from which the judge passes it on."""
+    """Write the run's result to descriptor 3, from which the judge sends it to the host."""
     data = memoryview(json.dumps(result).encode())
     while data:
         data = data[os.write(RESULT, data) :]

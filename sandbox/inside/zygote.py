@@ -1,7 +1,8 @@
 """The zygote: a process that reads no program and no input, and forks one process per run.
 
 A fork of the supervisor would inherit all data in the supervisor's memory. The zygote has only one
-order in memory; source and input arrive as file descriptors, which are read after the fork.
+order (a message for one run) in memory; source and input arrive as file descriptors, which are read
+after the fork.
 """
 
 import ctypes
@@ -60,7 +61,7 @@ def start(refused: bytes = b"") -> tuple[socket.socket, int]:
 
 
 class _Filter(ctypes.Structure):
-    """The kernel's `struct sock_fprog`."""
+    """The kernel's `struct sock_fprog`: the instructions of a seccomp filter and their number."""
 
     _fields_: ClassVar = [("instructions", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
@@ -75,7 +76,7 @@ def _install_filter(calls: bytes) -> None:
 
 
 def serve(channel: socket.socket) -> None:
-    """Import `PRELOADED`, then fork a process for each order until the supervisor has ended."""
+    """Import modules `PRELOADED`, then fork a process per order until the supervisor has ended."""
     os.dup2(channel.fileno(), CHANNEL)
     channel.detach()
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -117,7 +118,7 @@ def fork() -> int:
 
 
 def _report(channel: socket.socket, pid: int, sweep: bool) -> None:
-    """Send the supervisor the process id (not for a sweep), and later how the process ended."""
+    """Send the supervisor a forked process's pid (unless for cleanup), and later how it ended."""
     if not sweep:
         channel.send(b"%d" % pid)
     _, status, usage = os.wait4(pid, 0)
@@ -160,7 +161,7 @@ def begin(order: dict[str, Any], files: list[int], modules: tuple[str, ...]) -> 
 
 
 def limit(order: dict[str, Any]) -> None:
-    """Set this process's limits; its children inherit them."""
+    """Set this process's resource limits as the order states; child processes inherit them."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as file:  # noqa: PTH123
         file.write(b"1000")  # if memory runs out, the kernel kills the program, not its box
     cpu_s = int(order["cpu_s"]) + 2
@@ -186,7 +187,7 @@ def _lower(kind: int, soft: int, hard: int) -> None:
 
 
 def _look_new() -> tuple[str, ...]:
-    """Make this process, and so all forks, look like a new Python; return podium's modules."""
+    """Make this process and all forks look like a new Python; return podium's module names."""
     os.environ.clear()
     os.environ.update(PLACE, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     os.umask(0o022)
