@@ -63,7 +63,7 @@ def model_folder(folder: Path) -> Path:
 
 
 def base_folder() -> Path:
-    """Return the unpacked base model's folder; UserError if its package is missing or differs."""
+    """Return the unpacked base model's folder; UserError if its package is missing or wrong."""
     folder = cache_folder() / PINNED
     if folder.is_dir():
         return folder
@@ -82,7 +82,7 @@ def base_folder() -> Path:
 
 
 def packed_file(package: str = PACKAGE) -> Path:
-    """Return the base model's installed GGUF file; UserError if it is missing or differs."""
+    """Return the base model's installed GGUF file; UserError if it is missing or has changed."""
     try:
         path = Path(str(metadata.distribution(package).locate_file(FILE)))
         with path.open("rb") as file:
@@ -118,7 +118,7 @@ def unpack(packed: Path, folder: Path) -> None:
 
 
 def model_settings(fields: Fields) -> dict[str, Any]:
-    """Return the content of config.json, from a GGUF file's fields."""
+    """Return the content of a model's config.json, from the fields of its GGUF file."""
     settings = {name.removeprefix("llama."): value for name, value in fields.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
@@ -175,7 +175,7 @@ def make_tokenizer(fields: Fields) -> Tokenizer:
 
 
 def tokenizer_settings(fields: Fields) -> dict[str, Any]:
-    """Return the content of tokenizer_config.json, from a GGUF file's fields."""
+    """Return the content of a model's tokenizer_config.json, from the fields of its GGUF file."""
     tokens = fields["tokenizer.ggml.tokens"]
     kinds = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
     special_tokens = {f"{ours}_token": tokens[fields[f"tokenizer.ggml.{theirs}_token_id"]]

@@ -197,7 +197,7 @@ def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -
 
 
 def short_digest(digest: str) -> str:
-    """Return the first `DIGEST_DIGITS` hex digits of a question's digest."""
+    """Return the first hex digits (`DIGEST_DIGITS`, 16) of the digest of a question."""
     return digest[:DIGEST_DIGITS]
 
 
@@ -234,5 +234,5 @@ def read_study(folder: Path) -> StudyInfo:
 
 
 def write_study(about: StudyInfo, folder: Path) -> None:
-    """Write `study.json` into a checkpoint's folder."""
+    """Write `study.json`, on a training with recorded grades, into a checkpoint's folder."""
     (folder / STUDY).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -36,7 +36,7 @@ LIKELIEST = 64  # most likely tokens checked with a guide one by one; then all a
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """Options for decoding one reply: temperature, seed, maximum tokens, and a guide."""
+    """Options for decoding a reply: temperature, seed, token limit, guide (allowed tokens)."""
 
     temperature: float = 0.0  # 0: greedy decoding; if logits are equal, the first token
     seed: int = 0  # of sampling, if the temperature is above 0
@@ -162,7 +162,7 @@ class DecodeQueue:
     """A queue that batches several threads' requests to one model, and caches greedy replies."""
 
     def __init__(self, model: Decoder) -> None:
-        """Create an empty queue for `model`."""
+        """Create a queue without requests for the model `model`."""
         self.passes = 0  # forward passes, without those over prompts
         self._model, self._table = model, GuessTable()
         self._known: OrderedDict[object, Completion] = OrderedDict()

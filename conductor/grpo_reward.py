@@ -127,8 +127,8 @@ class PlanSettings:
     log_dir: Path | None = None  # folder of the journal of worker calls; None: no journal
     per_minute: float | None = None  # calls per minute and worker, evenly spaced; may be below 1
     kept: frozenset[str] | None = None
-    """Suites whose replies are cached in files below `log_dir`, as their questions may be
-    published; replies of other suites are cached in memory. None: no cache."""
+    """Suites whose worker replies are cached in files below `log_dir`, as their questions may be
+    published; replies for other suites are cached in memory. None: no cache."""
     rank: int = 0  # index of this process in a training
     processes: int = 1  # number of processes; they share the budget equally
 
@@ -144,7 +144,7 @@ class CachedPool(Pool):
     """A pool of workers that caches paid replies, and lists all replies, also of failed plans."""
 
     identities: dict[str, str] = field(default_factory=dict[str, str])
-    """Worker -> text of its settings that affect replies, as part of the cache key."""
+    """Worker -> text of the worker's settings that affect replies, as part of the cache key."""
     pace: RateLimiter = field(default_factory=lambda: RateLimiter({}))
     paid: PaidReplies | None = None  # the cache; None: every request is sent
     lasting: bool = True  # whether replies may be cached in a file
@@ -244,7 +244,7 @@ class PlanAnswerer:
 
     @property
     def usd(self) -> Decimal:
-        """Dollars spent by this process, and by earlier sessions in the same folder."""
+        """Dollars spent by this process, and by earlier sessions of its training."""
         return self._spend.gone
 
     def allow(self, usd: Decimal) -> None:
@@ -418,7 +418,7 @@ def training_reward(
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return a training's reward rule; `discount` is for first rounds. UserError if invalid."""
+    """Return a training's reward rule; `discount` is for first rounds. UserError if it is wrong."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

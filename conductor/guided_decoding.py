@@ -39,7 +39,7 @@ a token. `NEVER`: the token is forbidden."""
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return a regular expression of all valid plans; with `later`, also of three empty lists."""
+    """Return a regular expression of all valid plans; in a later round, also of an empty plan."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 
@@ -312,7 +312,7 @@ class Vocabulary:
     """The texts of a tokenizer's tokens, as a prefix tree that an automaton walks."""
 
     def __init__(self, texts: Sequence[str], ends: Sequence[int]) -> None:
-        """Store one text per token; a token with no text or half a character is never allowed."""
+        """Store each token's text; tokens without text, or with half a character, are forbidden."""
         self.texts, self.ends = texts, tuple(ends)
 
     def writes(self, token: int) -> bool:

@@ -182,7 +182,7 @@ def _last_triple(text: str) -> tuple[str, str, str]:
 
 
 def _list_values(name: str, source: str) -> list[object]:
-    """Parse one list of a plan; raise `_Refused` if it has other than strings, integers, lists."""
+    """Parse one list of a plan; raise `_Refused` unless it has only strings, integers, lists."""
     if not all(_PLAIN.fullmatch(gap) for gap in _TOKEN.split(source)):
         raise _Refused(f"{name} may hold only strings, small integers and lists")
     # All other backslashes are doubled, so that the parser keeps them.

@@ -329,7 +329,7 @@ def shown_question(form: PlanFormat, question: str) -> str:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Shorten cards, then the question, until a prompt fits its model; return prompt and cuts."""
+    """Shorten cards, then the question, until a prompt fits its model; return it and the cuts."""
     prompt = plan_prompt(form, question, cards)
     if fits is None or fits(prompt[0].text):
         return prompt, {}

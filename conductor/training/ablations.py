@@ -32,8 +32,7 @@ from podium.harness.workflow import workflow_of
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
-"""Fields of `PlanFormat` that change a warm start. The field `access` does so only by being
-`off`."""
+"""Fields of `PlanFormat` that change a warm start; so does the field `access`, if it is `off`."""
 
 
 class _AblationRow(ConfigSection):
@@ -60,7 +59,7 @@ class Ablation:
     not_run: str = ""
 
     def training_config(self, seed: int) -> TrainingConfig:
-        """Return the training's configuration; UserError if a setting is unknown."""
+        """Return this training's configuration with a seed; UserError if a setting is unknown."""
         return read_config(self.config, (*self.settings, f"run.seed={seed}"))
 
 

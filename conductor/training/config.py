@@ -129,7 +129,7 @@ class ProfiledPart(ConfigSection):
 
 
 class ModelPart(ConfigSection):
-    """The source of the weights: a folder or Hub name (`path`), or random weights."""
+    """The source of the weights: a folder or a Hugging Face name (`path`), or random weights."""
 
     path: str = ""
     from_scratch: FromScratch | None = None
@@ -230,7 +230,7 @@ class RecursionPart(ConfigSection):
 
 
 class Lora(ConfigSection):
-    """Train low-rank adapters (LoRA) instead of all weights."""
+    """Settings to train low-rank adapters (LoRA) instead of all weights."""
 
     r: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)

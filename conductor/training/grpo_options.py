@@ -100,7 +100,7 @@ def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) 
 
 
 def refuse_unready_machine(config: TrainingConfig) -> None:
-    """Raise UserError if training lacks a package, a supported version or a GPU."""
+    """Raise UserError if the machine lacks a needed package, a supported version or a GPU."""
     needed = ["torch", "transformers", "trl", "accelerate", "datasets"]
     needed += ["peft"] * (config.lora is not None) + ["tensorboard"] * config.run.tensorboard
     for name in needed:
@@ -357,7 +357,7 @@ class Resampling:
     _nth: int = 0
 
     def learnt_from(self, writes: Any, inputs: Sequence[Any], step: int) -> Group:
-        """Return a batch as large as `inputs`; first, questions whose plans' rewards differ."""
+        """Return a batch as large as `inputs`; questions whose plans' rewards differ come first."""
         self._nth = self._nth + 1 if step == self._step else 0
         self._step = step  # determines replacements, so that a resumed run repeats them
         generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth

@@ -93,7 +93,7 @@ def describe_checkpoint(
 
 
 def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
-    """Return a checkpoint's model card: it states the training and has no text of a question."""
+    """Return a checkpoint's model card: how it was trained and validated, without questions."""
     manifest, config, spec = run_folder.job_manifest(training), training.config, training.spec
     rows = [
         f"| {name} | {entry['version']} | {entry['data_revision']} | {entry['train_questions']} | "
@@ -180,7 +180,7 @@ POLICY_CARD = (Path(__file__).parent / "policy_card.md").read_text(encoding="utf
 
 
 def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
-    """Return the model card of a policy that plans by workers' profiles: it states the training."""
+    """Return the model card of a policy that plans by workers' profiles: how it was trained."""
     config, book, splits = training.config, training.book, training.splits
     options = config.model.profiled
     if options is None:
@@ -302,7 +302,7 @@ def _all_but(kept_names: Sequence[str]) -> Callable[[str, list[str]], list[str]]
 
 
 def _weights(source: Path, folder: Path, prompts: Sequence[str]) -> tuple[int, str]:
-    """Copy weights, as float16 if all greedy plans stay equal; return equal plans, and dtype."""
+    """Copy weights, as float16 if no greedy plan changes; return number of equal plans, dtype."""
     written = folder / source.name
     shutil.copyfile(source, written)
     full_plans = greedy_plans(folder, prompts)

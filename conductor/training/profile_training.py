@@ -126,7 +126,7 @@ class Sampler:
         self.by_suite = {name: np.flatnonzero(names == name) for name in {*names.tolist()}}
 
     def best_alone(self, suite: str, workers: Sequence[str]) -> int:
-        """Return the index of the worker with the best mean grade on a suite (then: cheapest)."""
+        """Return the index of the best worker on a suite, by mean grade; if equal, the cheapest."""
         rows = self.by_suite[suite]
         means = [
             (np.nanmean(self.trial.right[worker][rows]), -np.nanmean(self.trial.usd[worker][rows]))
@@ -135,7 +135,7 @@ class Sampler:
         return max(range(len(means)), key=means.__getitem__)
 
     def workers(self, rng: Generator) -> tuple[str, ...]:
-        """Return a pool's workers in random order: a drawn pool, a part of one, or two merged."""
+        """Return a pool's workers in random order: a random pool, a part of one, or two merged."""
         pool = [*_drawn(self.groups, rng)]
         draw = rng.random()
         if draw < BOTH:
@@ -289,7 +289,7 @@ class Lesson:
 
 
 def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, float]) -> Lesson:
-    """Return which plans to imitate: those better than the best single worker, else that worker.
+    """Return which plans to imitate: any better than the best single worker, else that worker.
 
     `alone`: the index of the worker with the best mean, and its reward on this question.
     """

@@ -50,8 +50,8 @@ def with_later_rounds(
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
     """Turn some train rows into later rounds, and add later rounds to the validation rows.
 
-    The first plans that they continue are written and run here; all processes must call this
-    function.
+    The first plans, which later rounds continue, are written and run here. All processes must call
+    this function.
     """
     teach, held_out = rows
     recursion = training.config.recursion

@@ -187,7 +187,7 @@ def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def refuse_changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise UserError, with the first changed setting, if a resumed training has changed."""
+    """Raise UserError, with the first change, if a resumed training has other settings or data."""
     for key in ("config", "pool", "prices", "data"):
         old, new = flatten(earlier.get(key), key), flatten(now.get(key), key)
         changed = (name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
@@ -349,7 +349,7 @@ def judged(
     texts: Sequence[str],
     value: Callable[[int, RewardOutcome], float] | None = None,
 ) -> dict[str, Any]:
-    """Reward plans for held-out rows; return figures (means and shares) over all and by suite.
+    """Reward plans for held-out rows; return figures over all rows and by suite.
 
     `value` returns a plan's worth from the row's index and the outcome, if `best/` is chosen by
     another figure than the share of right answers; NaN counts as 0.
@@ -425,7 +425,7 @@ def worker_shares(results: StepResults, read: ReadPlan) -> dict[str, float]:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Return the mean; None if there are no values.
+    """Return the mean of some values; None if there are no values.
 
     >>> mean([]), mean([1.0, 2.0])
     (None, 1.5)

@@ -56,7 +56,7 @@ LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
 
 
 def without_prompts(record: logging.LogRecord) -> bool:
-    """Return False (drop the record) for TRL's warning of a missing reward: it quotes a prompt."""
+    """Return False (drop a record) for TRL's warning of a missing reward, as it quotes a prompt."""
     return "All reward functions returned None" not in record.getMessage()
 
 
@@ -411,7 +411,7 @@ class StepCallback(Callback):
         }
 
     def validate(self, step: int) -> dict[str, Any] | None:
-        """Validate the model, and save it if it is the best; None if the budget is too small."""
+        """Return validation figures, saving the model if it is the best; None if money is short."""
         self.state.ended = agreed(self._too_dear(self.state.validating, "a validation"))
         if self.state.ended:
             return None

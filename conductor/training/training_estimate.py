@@ -56,7 +56,7 @@ GB = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """The sizes of a decoder-only transformer."""
+    """The sizes of a decoder-only transformer (language model)."""
 
     hidden: int
     intermediate: int
@@ -179,7 +179,7 @@ def memory_of(
 
 
 def warm_memory(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig) -> DeviceMemory:
-    """Estimate the memory of a warm start: it trains all weights without gradient checkpoints."""
+    """Estimate the memory of a warm start of all weights, without gradient checkpointing."""
     plain = {**config.grpo, "gradient_checkpointing": False}
     full_config = config.model_copy(update={"lora": None, "grpo": plain})
     width = batch.prompt + round(batch.completion * SHARE)  # prompts have logits, too

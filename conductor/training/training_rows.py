@@ -92,7 +92,7 @@ MOST_LINES, MOST_WORDS = 8, 12  # maximum lines of a made-up reply, and words of
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """One prompt of a training, by ids; `workers` is empty if it lists the whole pool in order."""
+    """One prompt of a training, by ids; `workers` is empty if the whole pool is listed in order."""
 
     suite: str
     question: str
@@ -312,7 +312,7 @@ class PlanCorpus:
         return row.prompt, self.own.get(row.row) or self.plan(row, rng)
 
     def later(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return a later round's prompt, with a made-up reply, and completion: a plan or none."""
+        """Return a later round's prompt, with a made-up reply, and a plan or three empty lists."""
         first_prompt = plan_prompt(self._form, row.question, row.cards)
         turns = later_prompt(
             self._form, first_prompt, self._either(row, rng), made_up_reply(row.question, rng)

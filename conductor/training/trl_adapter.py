@@ -1,7 +1,7 @@
 """The private methods of TRL's GRPOTrainer that a training replaces, each under a public name.
 
-Nothing else of TRL is replaced; tests/conductor/training/test_trl_adapter.py compares each method
-with the installed release (TRL 1.16).
+No other method of TRL is replaced; tests/conductor/training/test_trl_adapter.py compares each
+method with the installed release (TRL 1.16).
 """
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
