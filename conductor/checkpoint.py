@@ -35,15 +35,16 @@ MANIFEST = "manifest.json"  # a training's settings: in its folder, and in relea
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, one folder each
 TRAINED = "trained"  # the released checkpoint of the system `conductor`
 Role = Literal["practice", "study"]
-"""`practice`: trained on generated questions; the `eval` split is generated separately. `study`:
-trained on recorded grades of a suite's questions, so that suite cannot evaluate the checkpoint."""
+"""How a checkpoint was trained. `practice`: on generated questions, whose `eval` split is generated
+separately. `study`: on recorded grades of a suite's questions, so that suite cannot evaluate the
+checkpoint."""
 
 DIGEST_DIGITS = 16  # hex digits kept of a training question's digest: 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """A checkpoint's `podium.json`: its training, and how it is prompted."""
+    """The content of a checkpoint's `podium.json`: its training, and how it is prompted."""
 
     form: PlanFormat
     pool: str  # name of the pool that it was trained with
@@ -52,7 +53,8 @@ class CheckpointInfo:
     suites: tuple[str, ...]  # suites that it was trained on
     data: Mapping[str, str] = field(default_factory=dict[str, str])  # suite -> its data revision
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Suite -> version of its grader in rewards; empty in older files (see `grader_versions`)."""
+    """Suite -> version of the grader that gave the rewards in training; empty in older files, for
+    which `grader_versions` looks elsewhere."""
     split: str = "train"
     taught: tuple[str, ...] = ()  # digests of training questions, to keep them out of evals
     role: Role = "practice"
@@ -70,7 +72,7 @@ class CheckpointInfo:
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether it identifies workers by their cards, not by number, so that it fits any pool."""
+        """Whether the checkpoint knows workers by card, not by number, so that it fits any pool."""
         return self.form.cards if self.drawn is None else self.drawn
 
     def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:
@@ -85,7 +87,7 @@ _INFO_TYPE = TypeAdapter(CheckpointInfo)
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
-    """Write podium.json beside the weights, atomically; return it with the weights' digest."""
+    """Write a checkpoint's podium.json atomically; return its content with the weights' digest."""
     about = replace(about, weights_sha256=_weights_digest(folder))
     values: dict[str, Any] = _INFO_TYPE.dump_python(about, mode="json")
     text = json.dumps(values, indent=1, ensure_ascii=False)
@@ -94,12 +96,12 @@ def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
 
 
 def renew_info(folder: Path) -> None:
-    """Update the weights' digest in podium.json, after the weights were replaced."""
+    """Update the weights' digest in a checkpoint's podium.json, after the weights were replaced."""
     write_info(_parsed_info(folder), folder)
 
 
 def read_info(folder: Path) -> CheckpointInfo:
-    """Return a checkpoint's `podium.json`; UserError if damaged, or if weights do not match it."""
+    """Return a checkpoint's `podium.json`; UserError if missing, damaged or of other weights."""
     about = _parsed_info(folder)
     if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
         weights = _weights_file(folder)
@@ -138,7 +140,7 @@ def _file_digest(path: Path) -> bytes:
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
-    """Return suite -> version of the grader in a checkpoint's rewards; None if unknown."""
+    """Return suite -> version of the grader in a checkpoint's training; None if unknown."""
     about = read_info(folder)
     if about.role == "study" or not about.steps:
         return {}
@@ -153,14 +155,14 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 
 def checkpoint_digest(folder: Path) -> str:
-    """Return a digest of all files that affect plans; a resumed run needs the same digest."""
+    """Return a digest of a checkpoint's files that affect plans; resumed runs compare digests."""
     names = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED, POLICY)
     paths = (folder / name for name in names if (folder / name).is_file())
     return hashlib.sha256(b"".join(map(_file_digest, paths))).hexdigest()
 
 
 def stands_on_base(folder: Path) -> bool:
-    """Return whether a folder holds adapters of the base model that the pip extra installs."""
+    """Return whether a folder has adapters of SmolLM2, the base model that a pip extra installs."""
     path = folder / ADAPTERS
     if not path.is_file():
         return False
@@ -174,7 +176,7 @@ def released_names() -> tuple[str, ...]:
 
 
 def checkpoint_folder(name: str) -> Path:
-    """Return the folder of a checkpoint, by released name or path; UserError if there is none."""
+    """Return a checkpoint's folder, by released name or path; UserError if it is missing."""
     shipped = RELEASED / name
     if "/" not in name and (shipped / INFO).is_file():
         return shipped
@@ -185,7 +187,7 @@ def checkpoint_folder(name: str) -> Path:
 
 
 def cards_digest(cards: Sequence[str]) -> str:
-    """Return the digest of workers' cards, in the order of the workers' numbers in plans."""
+    """Return the digest of workers' cards (descriptions), in the order of the workers' numbers."""
     return hashlib.sha256("\n\x00\n".join(cards).encode()).hexdigest()
 
 
@@ -195,12 +197,12 @@ def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -
 
 
 def short_digest(digest: str) -> str:
-    """Return the first `DIGEST_DIGITS` hex digits of a question's digest."""
+    """Return the first hex digits (`DIGEST_DIGITS`, 16) of the digest of a question."""
     return digest[:DIGEST_DIGITS]
 
 
 class StudyInfo(BaseModel):
-    """Content of `study.json`: training on recorded grades, with question ids but no texts."""
+    """Content of `study.json`: a training on recorded grades, with question ids but no texts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -232,5 +234,5 @@ def read_study(folder: Path) -> StudyInfo:
 
 
 def write_study(about: StudyInfo, folder: Path) -> None:
-    """Write `study.json` into a checkpoint's folder."""
+    """Write `study.json`, on a training with recorded grades, into a checkpoint's folder."""
     (folder / STUDY).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Decoding: sampled or greedy tokens, constrained by a guide, for one request or a batch.
+"""Decoding of replies: sampled or greedy tokens, restricted by a guide, for one request or a batch.
 
 Decoding is speculative: guesses are the tokens that followed the same three tokens in earlier
-replies, and one forward pass verifies them all. The result equals decoding token by token, up to
+replies, and one forward pass verifies all guesses. The result equals decoding token by token, up to
 float32 rounding, as sums depend on the number of rows in a pass.
 """
 
@@ -23,7 +23,8 @@ from podium.conductor.guided_decoding import NEVER, Guide, Needs
 from podium.harness.errors import UserError
 
 Stop = Literal["stop", "max_tokens", "model_length"]
-"""Inspect's stop reasons: an end token, the caller's `max_tokens`, or a full context."""
+"""Why a reply ended, in Inspect's words: an end token, the caller's `max_tokens`, a full
+context."""
 CONTEXT = 3  # number of preceding tokens that a guess depends on
 MOST_GUESSES = 1 << 18  # maximum number of stored contexts
 ROWS = 16  # maximum tokens in one forward pass, guesses included: weights are read once for all
@@ -35,7 +36,7 @@ LIKELIEST = 64  # most likely tokens checked with a guide one by one; then all a
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """Options of one decoding: temperature, seed, limit and guide."""
+    """Options for decoding a reply: temperature, seed, token limit, guide (allowed tokens)."""
 
     temperature: float = 0.0  # 0: greedy decoding; if logits are equal, the first token
     seed: int = 0  # of sampling, if the temperature is above 0
@@ -45,7 +46,7 @@ class DecodeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's reply in tokens, and why it stopped."""
+    """A model's reply as tokens, and why the reply ended."""
 
     tokens: list[int]  # without the end token
     written: int  # output tokens to bill, the end token included
@@ -54,19 +55,19 @@ class Completion:
 
 @dataclass(slots=True)
 class GuessTable:
-    """Guesses for speculative decoding: the token that last followed each `CONTEXT` tokens."""
+    """Guesses for speculative decoding: which token last followed which three tokens."""
 
     follows: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
 
     def learn(self, tokens: Sequence[int]) -> None:
-        """Store the token that follows each context in `tokens`."""
+        """Store which token follows each run of `CONTEXT` (3) tokens in a text."""
         if len(self.follows) > MOST_GUESSES:
             self.follows.clear()
         for index in range(CONTEXT, len(tokens)):
             self.follows[tuple(tokens[index - CONTEXT : index])] = tokens[index]
 
     def guesses(self, tokens: Sequence[int], limit: int) -> list[int]:
-        """Return at most `limit` guesses for the next tokens; none if too few to save time."""
+        """Return at most `limit` guessed next tokens; none if they are too few to save time."""
         guessed = list(tokens[-CONTEXT:])
         while len(guessed) < CONTEXT + limit and (key := tuple(guessed[-CONTEXT:])) in self.follows:
             guessed.append(self.follows[key])
@@ -74,10 +75,10 @@ class GuessTable:
 
 
 class TokenStream:
-    """One request in progress: its prompt, its tokens so far, and its completion once it ended."""
+    """One decoding request: its prompt, its tokens so far, and its completion once it ended."""
 
     def __init__(self, model: Decoder, prompt: Sequence[int], options: DecodeOptions) -> None:
-        """Start a request; if its context has no room for a token, it ends at once."""
+        """Start a request; it ends at once if the prompt is empty or leaves no room for a token."""
         available = model.shape.context - len(prompt)
         self.prompt, self.how, self.ends = prompt, options, model.shape.ends
         self.room = available if options.max_tokens is None else min(available, options.max_tokens)
@@ -99,7 +100,7 @@ class TokenStream:
         return self.completion is not None or bool(self.fault)
 
     def run(self, table: GuessTable, limit: int = 0) -> TokenRun:
-        """Return the next pass's input: the prompt, or the last token and up to `limit` guesses."""
+        """Return a pass's input tokens: the prompt, or the last token and up to `limit` guesses."""
         if not self.tokens:
             return TokenRun(self.prompt, self._state)
         context = [*self.prompt[-CONTEXT:], *self.tokens[-CONTEXT:]]
@@ -108,7 +109,7 @@ class TokenStream:
         return TokenRun([self.tokens[-1], *self._guesses], self._state, 1 + len(self._guesses))
 
     def take(self, logits: Array) -> None:
-        """Choose a token from each row of logits, up to the first wrong guess."""
+        """Choose a token from each row of a pass's logits, up to the first guess that is wrong."""
         right = 0
         for row, guess in zip(logits, [*self._guesses, None], strict=True):
             token = self._next_token(row)
@@ -150,7 +151,7 @@ class TokenStream:
 def decode(
     model: Decoder, prompt: Sequence[int], options: DecodeOptions = DecodeOptions()
 ) -> Completion:
-    """Return the model's completion of a prompt, decoded alone and without guesses."""
+    """Return a model's completion of a prompt, without batching and without guessed tokens."""
     stream, table = TokenStream(model, prompt, options), GuessTable()
     while stream.completion is None:
         stream.take(model.read([stream.run(table)])[0])
@@ -158,10 +159,10 @@ def decode(
 
 
 class DecodeQueue:
-    """Batches requests of several threads to one model, and caches greedy replies."""
+    """A queue that batches several threads' requests to one model, and caches greedy replies."""
 
     def __init__(self, model: Decoder) -> None:
-        """Create an empty queue for `model`."""
+        """Create a queue without requests for the model `model`."""
         self.passes = 0  # forward passes, without those over prompts
         self._model, self._table = model, GuessTable()
         self._known: OrderedDict[object, Completion] = OrderedDict()
@@ -169,7 +170,7 @@ class DecodeQueue:
         self._prompts, self._turn = BoundedSemaphore(len(os.sched_getaffinity(0))), Lock()
 
     def decode(self, prompt: Sequence[int], options: DecodeOptions) -> Completion:
-        """Return the model's completion of a prompt, decoded with other threads' requests."""
+        """Return the model's completion of a prompt, batched with requests of other threads."""
         greedy = options.temperature <= 0
         key = (tuple(prompt), options.max_tokens, options.guide) if greedy else None
         if key and (cached := self._known.get(key)):
@@ -212,7 +213,7 @@ class DecodeQueue:
 
 
 def _masked(logits: Array, needs: Needs, room: int) -> Array:
-    """Mask tokens that break the regular expression or need over `room` more tokens to match."""
+    """Mask logits of tokens that break the guide's expression or need over `room` more tokens."""
     least = int(needs.min())
     if least == NEVER:
         raise UserError("This model has no token that can continue its regular expression.")
@@ -239,7 +240,7 @@ _limited = Lock()
 
 @contextmanager
 def one_thread() -> Generator[None]:
-    """Limit NumPy's BLAS to one thread; several threads may be inside at the same time.
+    """Limit NumPy's BLAS to one thread in this context, which several threads may enter at once.
 
     OpenBLAS's threads busy-wait for each other: on a loaded machine two took 10 times as long.
     """

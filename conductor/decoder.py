@@ -25,7 +25,7 @@ _PEFT = "base_model.model."  # prefix of tensor names in adapters
 
 
 class DecoderShape(BaseModel):
-    """Fields of config.json: a model's sizes and end tokens."""
+    """The fields of a checkpoint's config.json that are used: the model's sizes, its end tokens."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -50,30 +50,30 @@ class DecoderShape(BaseModel):
 
     @property
     def kv_heads(self) -> int:
-        """Number of key/value heads."""
+        """Number of key/value heads in each layer."""
         return self.num_key_value_heads or self.heads
 
     @property
     def head(self) -> int:
-        """Dimensions per head."""
+        """Number of dimensions of each attention head."""
         return self.head_dim or self.hidden // self.heads
 
     @property
     def theta(self) -> float:
-        """Base of the rotary angles."""
+        """Base of the angles in the rotary position embeddings."""
         base = (self.rope_parameters or {}).get("rope_theta")
         return float(base or self.rope_theta or 10_000.0)
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Tokens that end a reply."""
+        """Ids of the tokens that end a reply."""
         tokens = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
         return tuple(token for token in tokens if token is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """Weights of one layer; matrices are (inputs, outputs), the transpose of the stored ones."""
+    """The weights of one layer; matrices are (inputs, outputs), transposed from the file's."""
 
     before: Array  # (hidden,): the norm before attention
     qkv: Array  # (hidden, (heads + 2 * kv_heads) * head)
@@ -85,7 +85,7 @@ class LayerWeights:
 
 
 def read_shape(folder: Path) -> DecoderShape:
-    """Return a model's sizes from config.json; UserError if this decoder does not support them."""
+    """Return a model's sizes from config.json; UserError if the decoder does not support them."""
     folder = model_folder(folder)
     raw = _json(folder / CONFIG)
     if (family := raw.get("model_type", "unnamed")) not in FAMILIES:
@@ -132,7 +132,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _weights(folder: Path) -> dict[str, Array]:
-    """Return the model's weights; LoRA adapters are merged into their base's, as peft does."""
+    """Return a checkpoint's weights; LoRA adapters are merged into the base model, as peft does."""
     tensors = _tensors(model_folder(folder) / WEIGHTS)
     if not (folder / ADAPTERS).is_file():
         return tensors
@@ -206,7 +206,7 @@ def _layer(tensors: Mapping[str, Array], shape: DecoderShape, number: int) -> La
 
 @dataclass(slots=True)
 class KeyValueCache:
-    """Attention keys and values of one sequence, in every layer."""
+    """The attention keys and values of one sequence of tokens, in every layer."""
 
     keys: Array  # (layers, kv_heads, room, head)
     values: Array
@@ -215,7 +215,7 @@ class KeyValueCache:
 
 @dataclass(frozen=True, slots=True)
 class TokenRun:
-    """The next input tokens of a sequence; logits are returned for the last `told` of them."""
+    """The next input tokens of a sequence; a pass returns the logits of the last `told` tokens."""
 
     tokens: Sequence[int]
     state: KeyValueCache
@@ -224,7 +224,7 @@ class TokenRun:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A loaded model; `cos` and `sin` are the rotary embeddings of all positions."""
+    """A loaded language model; `cos` and `sin` are the rotary embeddings of all positions."""
 
     shape: DecoderShape
     embedding: Array  # (vocabulary, hidden)
@@ -236,7 +236,7 @@ class Decoder:
 
     @property
     def parameters(self) -> int:
-        """The number of trained parameters."""
+        """The number of the model's weights; a shared (tied) embedding counts once."""
         names = LayerWeights.__slots__
         each = sum(getattr(layer, name).size for layer in self.layers for name in names)
         out = 0 if self.shape.tied else self.out.size
@@ -249,7 +249,7 @@ class Decoder:
         return KeyValueCache(np.empty(size, np.float32), np.empty(size, np.float32))
 
     def read(self, runs: Sequence[TokenRun]) -> list[Array]:
-        """Run one forward pass over several sequences; return logits (told, vocabulary) of each."""
+        """Run a forward pass over several sequences; return logits (told, vocabulary) of each."""
         ends = np.cumsum([len(run.tokens) for run in runs])
         states = self.embedding[np.concatenate([np.asarray(run.tokens) for run in runs])]
         for number in range(len(self.layers)):
@@ -277,7 +277,7 @@ class Decoder:
         states += (gate * _sigmoid(gate) * up) @ layer.down
 
     def _attended(self, heads: Array, number: int, state: KeyValueCache) -> Array:
-        """Return attention (tokens, heads * head); `heads`: queries, keys and values, stacked."""
+        """Return attention (tokens, heads * head) of stacked queries, keys and values, `heads`."""
         shape, count, start = self.shape, heads.shape[1], state.length
         many, end = shape.heads, start + count
         turned = _rotated(heads[: many + shape.kv_heads], self.cos[start:end], self.sin[start:end])
@@ -294,7 +294,7 @@ class Decoder:
 
 
 def read_decoder(folder: Path) -> Decoder:
-    """Load the model of a checkpoint's folder; UserError if this decoder does not support it."""
+    """Load the model in a checkpoint's folder; UserError if the decoder does not support it."""
     shape = read_shape(folder)
     tensors = _weights(folder)
     wide = (shape.vocabulary, shape.hidden)

@@ -70,7 +70,7 @@ def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
 
 
 def read_template(folder: Path) -> Render:
-    """Return a function that renders messages by a checkpoint's chat template."""
+    """Return a function that renders messages as a prompt, by a checkpoint's chat template."""
     path = folder / SETTINGS
     try:
         parsed: object = json.loads(path.read_bytes()) if path.is_file() else {}
@@ -98,7 +98,7 @@ def read_template(folder: Path) -> Render:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A loaded model, with its tokenizer, chat template and request queue."""
+    """A loaded checkpoint: a model, its tokenizer, its chat template and its request queue."""
 
     model: Decoder
     tokenizer: Tokenizer
@@ -116,7 +116,7 @@ class Checkpoint:
 
     @property
     def quick(self) -> bool:
-        """Whether a reply takes milliseconds, so that it runs in the caller's thread."""
+        """Whether the model replies in milliseconds, so that it runs in the caller's thread."""
         return self.model.parameters <= QUICK
 
     def decode(self, prompt: list[int], options: DecodeOptions) -> Completion:
@@ -133,7 +133,7 @@ class Checkpoint:
 
 
 def open_checkpoint(name: str) -> Checkpoint:
-    """Load a checkpoint by name or path (cached); UserError if it cannot be used."""
+    """Load a checkpoint by name or path (cached); UserError if it is missing or not supported."""
     folder = checkpoint_folder(name)
     paths = (folder / file for file in (CONFIG, WEIGHTS, ADAPTED, TOKENIZER))
     ages = tuple(path.stat().st_mtime_ns for path in paths if path.is_file())
@@ -167,7 +167,7 @@ def fitting(folder: Path, spare: int) -> Callable[[str], bool]:
 
 
 def greedy_speaker(folder: Path) -> Say:
-    """Return a function from messages to a checkpoint's greedy reply; UserError if unusable."""
+    """Return a function: messages -> a checkpoint's greedy reply; UserError if it is unusable."""
     checkpoint = open_checkpoint(str(folder.resolve()))
     return lambda messages: checkpoint.greedy("".join(m.text for m in messages), PLAN_TOKENS)
 
@@ -183,7 +183,7 @@ class EmbeddedAPI(ModelAPI):
         config: GenerateConfig | None = None,
         **model_args: Any,
     ) -> None:
-        """Load the checkpoint; TaskRefusal if it is missing, damaged or not supported."""
+        """Load a checkpoint; TaskRefusal (a UserError) if it is missing, damaged or unsupported."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
         try:
             self.seed = model_args.pop("seed", 0)
@@ -203,7 +203,7 @@ class EmbeddedAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Reply to a chat, rendered by the checkpoint's template."""
+        """Reply to a chat, which the checkpoint's chat template renders as a prompt."""
         _refuse_settings(self.model_name, tools, config)
         started = time.monotonic()
         checkpoint = self.checkpoint

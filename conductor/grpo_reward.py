@@ -52,10 +52,11 @@ DISCOUNT = 0.25  # factor of first rounds' rewards in recursive runs (arXiv 2512
 
 @dataclass(frozen=True, slots=True)
 class CostAware:
-    """Reward `wrong + grade * (1 - wrong - weight * min(1, cost / scale))`; `wrong` is 0.5 (PAPER).
+    """Reward rule with a cost: `wrong + grade * (1 - wrong - weight * min(1, cost / scale))`.
 
-    The cost term is ours, the rest is from arXiv 2512.04388. Cost lowers only right answers'
-    rewards (as in xRouter, arXiv 2510.08439), which stay higher: UserError for a larger `weight`.
+    `wrong` is 0.5, a wrong answer's reward in arXiv 2512.04388; the cost term is ours. Cost lowers
+    only the rewards of right answers (as in xRouter, arXiv 2510.08439), which stay higher than
+    those of wrong answers: UserError if `weight` is too large for that.
     """
 
     weight: float  # reward that the most expensive right answer loses
@@ -73,7 +74,7 @@ class CostAware:
             raise UserError(f"The cost scale must be more than 0, not {self.scale:g}.")
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward; None if the cost of a graded answer, right or wrong, is unknown.
+        """Return an answer's reward; None if a graded answer, right or wrong, has an unknown cost.
 
         >>> from decimal import Decimal
         >>> cost = CostAware(weight=0.4, scale=0.01)
@@ -91,7 +92,7 @@ class CostAware:
 
 @dataclass(frozen=True, slots=True)
 class Discounted:
-    """Reward rule of recursive trainings: the reward of `base`, times `discount` in first rounds.
+    """Reward rule for trainings with later rounds: `base`, times `discount` in first rounds.
 
     GRPO with `scale_rewards=group` divides by a group's standard deviation, which cancels a common
     factor: the discount has an effect only with `batch` or `none`.
@@ -107,27 +108,27 @@ class Discounted:
             )
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward of `base`, times `discount` in a first round."""
+        """Return the reward by the rule `base`, times `discount` if the plan is a first round's."""
         value = self.base.of(status, grade, effort)
         return value if value is None or effort.again else self.discount * value
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """How workflows are run in training: budget, format, limits, logs and cached replies."""
+    """How plans are run in a training: budget, plan format, limits, logs and cached replies."""
 
     budget: Budget = field(default_factory=Budget)  # per workflow; its latest reply is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
-    """Limit in dollars of all workflows, earlier spending in `log_dir` included. A call that could
-    pass it is not made, and its plan has no reward."""
+    """Limit in dollars of all plans, earlier spending in `log_dir` included. A call that could
+    exceed the limit is not made, and its plan has no reward."""
     seed: int = 0  # seed of rehearsal workers
     time_scale: float = 0.0  # seconds that rehearsal workers sleep per second of modelled latency
     log_dir: Path | None = None  # folder of the journal of worker calls; None: no journal
     per_minute: float | None = None  # calls per minute and worker, evenly spaced; may be below 1
     kept: frozenset[str] | None = None
-    """Suites whose replies are cached in files below `log_dir`, as their questions may be
-    published; replies of other suites are cached in memory. None: no cache."""
+    """Suites whose worker replies are cached in files below `log_dir`, as their questions may be
+    published; replies for other suites are cached in memory. None: no cache."""
     rank: int = 0  # index of this process in a training
     processes: int = 1  # number of processes; they share the budget equally
 
@@ -140,17 +141,17 @@ class PlanSettings:
 
 @dataclass(slots=True)
 class CachedPool(Pool):
-    """A pool that caches paid replies, and lists all replies even if their plan fails."""
+    """A pool of workers that caches paid replies, and lists all replies, also of failed plans."""
 
     identities: dict[str, str] = field(default_factory=dict[str, str])
-    """Worker -> text of its settings that affect replies, as part of the cache key."""
+    """Worker -> text of the worker's settings that affect replies, as part of the cache key."""
     pace: RateLimiter = field(default_factory=lambda: RateLimiter({}))
     paid: PaidReplies | None = None  # the cache; None: every request is sent
     lasting: bool = True  # whether replies may be cached in a file
     replies: list[Reply] = field(default_factory=list[Reply])
     cached: int = 0  # number of replies from the cache
     refused: list[tuple[Reply, Request]] = field(default_factory=list[tuple[Reply, Request]])
-    """(reply, request) of requests that were longer than their worker's context."""
+    """Pairs (reply, request) of all requests that were longer than their worker's context."""
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         role = request.role
@@ -178,7 +179,7 @@ class CachedPool(Pool):
         return reply
 
     def overflow(self, answer: Answer, question: Question) -> tuple[Status, str] | None:
-        """Return status and reason if the last request exceeded its worker's context, else None."""
+        """Return status and reason if the last request exceeded a worker's context, else None."""
         final = answer.replies[-1] if answer.replies else None
         if final is None or not any(reply is final for reply, _ in self.refused):
             return None
@@ -190,26 +191,27 @@ class CachedPool(Pool):
 
 
 def _is_bare(request: Request, question: Question) -> bool:
-    """Return whether a request is one turn of at most twice the question's length."""
+    """Return whether a request is little but the question: one message, at most twice as long."""
     texts = [turn.text for turn in request.messages]
     return len(texts) == 1 and len(texts[0]) <= 2 * len(question.text)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRound:
-    """A first round's plan and answer, from which a later round starts."""
+    """The plan and the answer of a first planning round, from which a later round starts."""
 
     workflow: Workflow
     answer: Answer
     refused: tuple[Status, str] | None = None
-    """Status and reason if its last request exceeded the worker's context, so it has no answer."""
+    """Status and reason if the round has no answer, because its last request exceeded the worker's
+    context; None if the round has an answer."""
 
 
 class PlanAnswerer:
-    """The `answer` function of a `Reward`: runs plans on a pool, priced by a price book."""
+    """Runs plans on a pool, priced by a price book, as the `answer` function of a `Reward`."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
-        """Prepare runs; UserError if the dollar limit is below the maximum cost of every call."""
+        """Prepare to run plans; UserError if the dollar limit does not allow even one call."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
@@ -237,12 +239,12 @@ class PlanAnswerer:
         self.firsts: dict[str, FirstRound] = {}  # by `RewardItem.first` of later rounds
 
     def __reduce__(self) -> "tuple[type[PlanAnswerer], tuple[PoolSpec, Book, PlanSettings]]":
-        """Return class and arguments, from which pickle rebuilds this answerer elsewhere."""
+        """Return class and arguments, from which pickle rebuilds the object in another process."""
         return PlanAnswerer, self._arguments
 
     @property
     def usd(self) -> Decimal:
-        """Dollars spent by this process, and by earlier sessions in the same folder."""
+        """Dollars spent by this process, and by earlier sessions of its training."""
         return self._spend.gone
 
     def allow(self, usd: Decimal) -> None:
@@ -250,7 +252,7 @@ class PlanAnswerer:
         self._spend.limit = self._spend.gone + usd
 
     def check(self, item: RewardItem) -> None:
-        """Raise UserError if an item's workers or its first round are not known here."""
+        """Raise UserError if an item (a plan to reward) names an unknown worker or first round."""
         if self._paid:
             self._paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
@@ -265,7 +267,7 @@ class PlanAnswerer:
             )
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
-        """Run the item's plan; return its answer and cost, or the status if there is no answer."""
+        """Run an item's plan; return the answer and its cost, or a status if there is no answer."""
         plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
             message = f"No workflow: {plan.reason}."
@@ -305,13 +307,13 @@ class PlanAnswerer:
         return answer.text, Status.SCORED, ""
 
     def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
-        """Return the plan in an item's completion, parsed by the format and the item's round."""
+        """Return the plan in an item's completion, parsed as a first or a later round's plan."""
         workers = item.workers or self._spec.names
         reader = read_later_plan if item.first else read_plan
         return reader(self._settings.form, item.completion, workers)
 
     async def first_round(self, item: RewardItem, question: Question) -> FirstRound | None:
-        """Run a first plan, for a later round to continue; None if the text holds no plan."""
+        """Run an item's plan as a first round, to be continued later; None if there is no plan."""
         plan = self.read(item)
         if not isinstance(plan, Workflow):
             return None
@@ -330,7 +332,7 @@ class PlanAnswerer:
             return await execute(workflow, question, pool, self._settings.budget, answer)
 
     def _pool(self, item: RewardItem) -> CachedPool:
-        """Return a pool for one item; equal workflows of a group get separate replies."""
+        """Return a pool to run one item's plan; equal plans of a question get separate replies."""
         loop = asyncio.get_running_loop()
         if self._made is None or self._made[0] is not loop:  # clients are bound to one event loop
             settings = self._settings
@@ -348,7 +350,7 @@ class PlanAnswerer:
 
 
 def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]]:
-    """Return a function: question -> the conductor's prompt, as chat messages for GRPO."""
+    """Return a function from a question to the conductor's prompt, as chat messages for GRPO."""
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
@@ -359,7 +361,7 @@ def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]
 
 
 class RewardConfig(BaseModel):
-    """Settings of rewards in a training: the rule, and how plans are run on workers."""
+    """Settings of rewards in a training: the reward rule, and how plans are run on workers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -370,7 +372,8 @@ class RewardConfig(BaseModel):
     concurrency: int = Field(default=64, ge=1)  # plans run in parallel, over all processes
     rpm: int | None = Field(default=None, ge=1)  # requests per minute and worker; None: no limit
     max_usd: Decimal | None = Field(default=None, gt=0)
-    """Limit in dollars of all processes together; each step divides the remainder among them."""
+    """Limit in dollars of all processes together; before each step, the remainder is divided among
+    the processes."""
     timeout_s: float = Field(default=120.0, gt=0)  # for one plan, without waits for rate limits
     max_masked: float = Field(default=0.3, ge=0, le=1)
     deduplicate: bool = False  # run equal plans of one group once, not once each
@@ -389,7 +392,7 @@ def training_reward(
     discount: float | None = None,
     box: Any = None,
 ) -> tuple[Reward, PlanAnswerer]:
-    """Return the reward function and its answerer; UserError if a needed price is missing."""
+    """Return a training's reward and its plan runner; UserError if a needed price is missing."""
     values = reward_values(config, discount)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
     if in_dollars or plans.max_usd is not None:
@@ -415,7 +418,7 @@ def training_reward(
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return the reward rule; `discount` applies to first rounds. UserError if it is invalid."""
+    """Return a training's reward rule; `discount` is for first rounds. UserError if it is wrong."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

@@ -1,7 +1,8 @@
-"""Guided decoding: valid plans as a regular expression, and the tokens that it allows next.
+"""Guided decoding: a regular expression of all valid plans, and the tokens that it allows next.
 
-After Willard and Louf (arXiv 2307.09702). Expressions match whole texts and use only syntax that
-structured-output engines share: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
+The method is that of Willard and Louf (arXiv 2307.09702). Expressions match whole texts and use
+only the syntax that structured-output engines share: characters, escapes, `[...]`, `(?:...)`, `|`,
+`*`, `?`, `{m,n}`.
 """
 
 from collections import deque
@@ -20,7 +21,8 @@ from podium.harness.errors import UserError
 COMPACT_THOUGHT = " Ask: {}. Ask:"  # a small conductor's reasoning, which names workers by cards
 STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # a JSON string without control characters
 OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
-"""Pattern of a worker's name in `COMPACT_THOUGHT`: the first word of its card, without digits."""
+"""Pattern of a worker's name in `COMPACT_THOUGHT`, a small conductor's reasoning: the first word of
+the worker's card, without digits."""
 _SPECIAL = "\\[](){}|*+?.^$"
 NEVER = 1 << 30  # the need (see `Needs`) of a token that is not allowed
 MOST_NODES = 50_000  # maximum nodes of an automaton: limits the cost of large `{m,n}`
@@ -30,19 +32,20 @@ _UNREAD = "]{}*+?.^$()"  # characters that are literal only after a backslash
 Part = Callable[[int], int]  # adds a subexpression's nodes after a start node; returns the end node
 State = frozenset[int]  # active nodes after a text: those that read a character, and the end node
 Needs = NDArray[np.int32]
-"""Array (vocabulary,): for each token, an upper bound of the number of tokens that must follow it,
-end token included: the characters that are missing, as each is also a token. `NEVER`: forbidden."""
+"""Array (vocabulary,): for each token, an upper bound of the number of tokens that must follow the
+token, end token included. The bound is the number of missing characters, as each character is also
+a token. `NEVER`: the token is forbidden."""
 
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return a regular expression of all valid plans; with `later`, also of the empty plan."""
+    """Return a regular expression of all valid plans; in a later round, also of an empty plan."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 
 
 def _thought(form: PlanFormat, workers: int) -> str:
-    """Return the expression of the reasoning before the lists; it never matches a list."""
+    """Return the expression of the reasoning before a plan's lists; it never matches a list."""
     if form.layout == "paper":
         return r"(?:[^\[{]*\n)?"
     if form.reply == "json":
@@ -84,7 +87,7 @@ def _exactly(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    """A character class: the characters in `held`, or all others if `all_but`."""
+    """A regular expression's character class: characters in `held`, or all others if `all_but`."""
 
     held: frozenset[str]
     all_but: bool = False
@@ -233,7 +236,7 @@ class _Nodes:
         return node
 
     def distances(self, end: int) -> list[int]:
-        """Return the least number of characters from each node to the end."""
+        """Return the least number of characters from each node to the node `end`."""
         incoming: list[list[tuple[int, int]]] = [[] for _ in self.empty]
         for node, following in enumerate(self.empty):
             for target in following:
@@ -254,10 +257,10 @@ class _Nodes:
 
 
 class Automaton:
-    """Automaton of a regular expression; a `State` is its set of active nodes."""
+    """The automaton of a regular expression; a `State` is the set of its active nodes."""
 
     def __init__(self, expression: str) -> None:
-        """Parse an expression; UserError if its syntax is not supported."""
+        """Parse a regular expression; UserError if its syntax is not supported."""
         self._nodes = _Nodes()
         entry = self._nodes.add()
         self._end = self._nodes.fresh(_Reader(expression, self._nodes).whole()(entry))
@@ -281,7 +284,7 @@ class Automaton:
         return self.complete(state)
 
     def complete(self, state: State) -> bool:
-        """Return whether a text in this state is a complete match."""
+        """Return whether the text that led to a state is a complete match."""
         return self._end in state
 
     def left(self, state: State) -> int:
@@ -309,7 +312,7 @@ class Vocabulary:
     """The texts of a tokenizer's tokens, as a prefix tree that an automaton walks."""
 
     def __init__(self, texts: Sequence[str], ends: Sequence[int]) -> None:
-        """Store one text per token; tokens with an empty or incomplete text are never allowed."""
+        """Store each token's text; tokens without text, or with half a character, are forbidden."""
         self.texts, self.ends = texts, tuple(ends)
 
     def writes(self, token: int) -> bool:
@@ -328,7 +331,7 @@ class Vocabulary:
         return root
 
     def needs(self, automaton: Automaton, state: State) -> Needs:
-        """Return the `Needs` of all tokens in a state."""
+        """Return how many tokens must follow each token in a state of the automaton, as `Needs`."""
         needs = np.full(len(self.texts), NEVER, np.int32)
         if automaton.complete(state):
             needs[list(self.ends)] = 0
@@ -346,20 +349,20 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guide:
-    """Restricts the next token to a regular expression: its automaton over a vocabulary."""
+    """Restricts the next token to a regular expression, by the automaton and the tokens' texts."""
 
     automaton: Automaton
     vocabulary: Vocabulary
     _needs: dict[State, Needs] = field(default_factory=dict[State, Needs])
 
     def needs(self, state: State) -> Needs:
-        """Return the `Needs` of all tokens in a state, cached."""
+        """Return how many tokens must follow each token in a state, as `Needs`, from a cache."""
         if state not in self._needs:
             self._needs[state] = self.vocabulary.needs(self.automaton, state)
         return self._needs[state]
 
     def need(self, state: State, token: int) -> int:
-        """Return an upper bound of the tokens that must follow `token`; NEVER if not allowed."""
+        """Return an upper bound of the tokens that must follow `token`; `NEVER` if not allowed."""
         if token in self.vocabulary.ends:
             return 0 if self.automaton.complete(state) else NEVER
         if not self.vocabulary.writes(token):
@@ -368,14 +371,14 @@ class Guide:
         return self.automaton.left(moved) + 1 if moved else NEVER
 
     def after(self, state: State, token: int) -> State:
-        """Return the state after an allowed token."""
+        """Return the automaton's state after an allowed token."""
         for sign in self.vocabulary.texts[token]:
             state = self.automaton.moved(state, sign)
         return state
 
 
 def guide_maker(texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> Callable[[str], Guide]:
-    """Return a cached function: regular expression -> `Guide` for a tokenizer with these texts."""
+    """Return a cached function from a regular expression to its `Guide`, for one tokenizer."""
     vocabulary = cache(lambda: Vocabulary(texts(), ends))
 
     @lru_cache(MOST_GUIDES)

@@ -1,4 +1,4 @@
-"""Parse a conductor's text into a plan: three Python lists, or JSON."""
+"""Parse a conductor's reply into a plan (a workflow); the reply has three Python lists, or JSON."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from podium.harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow,
 
 Layout = Literal["paper", "compact"]
 """Layout of a conductor's prompt. `paper`: sections as in figure 13 of arXiv 2512.04388, in our
-words. `compact`: only the question and the models, for small models trained from scratch, which
-cannot follow instructions."""
+words. `compact`: only the question and the list of workers, for small conductors trained from
+scratch, which cannot follow instructions."""
 
 Access = Literal["off", "binary", "fine"]
-"""Which earlier steps a step may read. `off`: none; `binary`: none or all, as the main model of
-arXiv 2512.04388; `fine`: any subset (its appendix B.8)."""
+"""Which earlier steps of its plan a step may read. `off`: none; `binary`: none or all, as the main
+model of arXiv 2512.04388; `fine`: any subset (appendix B.8 of that paper)."""
 SOLVE = "Solve the question."  # subtask of a step that reads others, if the format has no subtasks
 AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
@@ -34,9 +34,11 @@ _TOKEN = re.compile(
     r"|\#[^\n]*|[\[\]\"']",
     re.S,
 )
-"""A complete string, a comment, a bracket, or the opening quote of an unclosed string."""
+"""Matches one token of a Python list: a complete string, a comment, a bracket, or the opening quote
+of an unclosed string."""
 _PLAIN = re.compile(rf"(?:[\s,]|-?\d{{1,{MAX_DIGITS}}}(?!\d))*")
-"""Text allowed between strings and brackets: spaces, commas and small integers."""
+"""Matches the text allowed between a list's strings and brackets: spaces, commas, small
+integers."""
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _ESCAPED = "\\'\"n\n"
 MAX_JSON = 3 * MAX_LIST  # maximum characters of one JSON object, which holds three lists
@@ -48,13 +50,13 @@ _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
 
 
 class _Refused(ValueError):
-    """Raised if a text is not a valid plan; the first argument is the reason."""
+    """The error raised if a text is not a valid plan; the first argument is the reason."""
 
 
 def workflow_of(
     values: Sequence[Sequence[object]], workers: Sequence[str], max_steps: int = MAX_STEPS
 ) -> AnyPlan:
-    """Return the workflow of three lists (models, subtasks, access), or `Malformed`."""
+    """Return a plan's three lists (workers, subtasks, access) as a workflow, or `Malformed`."""
     models, subtasks, access = values
     if not models and not subtasks and not access:
         return Malformed(NOTHING_TO_DO)
@@ -112,7 +114,7 @@ def _reads(index: int, entry: object) -> Reads:
 def _drafts(
     text: str, opening: re.Pattern[str], token: re.Pattern[str], *, longest: int, depth: int
 ) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield (opening match, source text) of each complete list or object that is not nested."""
+    """Yield each complete outermost list or JSON object of a text: its opening match and source."""
     end = 0
     for opened in list(opening.finditer(text))[-MAX_DRAFTS:]:
         start = opened.end()
@@ -141,7 +143,7 @@ def _closing(tokens: Iterator[re.Match[str]], depth: int) -> int | None:
 
 
 def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -> AnyPlan:
-    r"""Return the workflow in a conductor's text, or `Malformed` with the first error.
+    r"""Return the workflow in a conductor's text, or `Malformed` with the first error in its lists.
 
         model_id = [2, 0]
         subtasks = ["Look up the date.", "Compute the number of days."]
@@ -166,7 +168,7 @@ def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -
 
 
 def _last_triple(text: str) -> tuple[str, str, str]:
-    """Return the source texts of the last three complete lists in the right order."""
+    """Return the source texts of a reply's last complete plan: three lists in the right order."""
     drafts = _drafts(text, _NAMED_LIST, _TOKEN, longest=MAX_LIST, depth=MAX_DEPTH)
     lists = [(match.group(1), source) for match, source in drafts]
     for start in range(len(lists) - 3, -1, -1):
@@ -180,7 +182,7 @@ def _last_triple(text: str) -> tuple[str, str, str]:
 
 
 def _list_values(name: str, source: str) -> list[object]:
-    """Return the parsed list; `_Refused` if it has other than strings, small integers, lists."""
+    """Parse one list of a plan; raise `_Refused` unless it has only strings, integers, lists."""
     if not all(_PLAIN.fullmatch(gap) for gap in _TOKEN.split(source)):
         raise _Refused(f"{name} may hold only strings, small integers and lists")
     # All other backslashes are doubled, so that the parser keeps them.
@@ -262,7 +264,7 @@ def _json_step(number: int, step: object) -> tuple[object, object, object]:
 
 
 def _utf8(value: object) -> object:
-    r"""Replace lone surrogates (`\ud800` in JSON), which UTF-8 cannot encode, by question marks."""
+    r"""Replace a text's lone surrogates (`\ud800` in JSON) by question marks: UTF-8 has none."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
@@ -271,7 +273,7 @@ def _utf8(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """A conductor's decision, in a later round, to keep the current answer without a new plan."""
+    """A conductor's decision, in a later planning round, to keep its answer without a new plan."""
 
 
 KEEP = Keep()
@@ -279,7 +281,7 @@ KEEP = Keep()
 
 @dataclass(frozen=True, slots=True)
 class PlanFormat:
-    """Format of plans: how a conductor is prompted, and how its text becomes a workflow."""
+    """The format of a conductor's plans: how it is prompted, and how its text becomes a plan."""
 
     layout: Layout = "paper"
     cards: bool = True  # whether models are described by role cards; the paper only numbers them
@@ -290,31 +292,34 @@ class PlanFormat:
     access: Access = "fine"
     card_words: int | None = None  # number of words shown of a role card; None: all
     words: int | None = None
-    """Maximum words of the question in the conductor's prompt; None: all. It is for conductors with
-    a short context. Workers always see the whole question."""
+    """Maximum number of words of the question in the conductor's prompt; None: all words. The limit
+    is for conductors with a short context. Workers always see the whole question."""
     max_steps: int = MAX_STEPS
     worker: str = ""  # non-empty: this worker does every step (Table 10)
 
 
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
-    """Return the workflow in a text, in the format `form`, or `Malformed` with the first error."""
+    """Parse a conductor's text in the format `form`: a workflow, or `Malformed` with the reason."""
     reader = parse_json if form.reply == "json" else parse_lists
     plan = reader(text, workers, form.max_steps)
     return plan if isinstance(plan, Malformed) else restrict_plan(form, plan)
 
 
 def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:
-    """Return a later round's workflow, or `KEEP` if the text keeps the answer, or `Malformed`."""
+    """Parse a later round's text: a workflow, `KEEP` (keep the earlier answer) or `Malformed`."""
     return plan_or_keep(read_plan(form, text, workers))
 
 
 def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
-    """Return `KEEP` if the plan was three empty lists, else `plan` itself."""
+    """Return `KEEP` (keep the earlier answer) if a plan was three empty lists, else the plan."""
     return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
 
 
 def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
-    """Apply a format's rules on access, subtasks and workers; `Malformed` if access breaks them."""
+    """Apply a plan format's rules to a plan: the steps that a step may read, subtasks, workers.
+
+    Return `Malformed` if a step reads single earlier steps, but the format allows only none or all.
+    """
     if form.access == "binary":
         steps = [n for n, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
         if steps:
@@ -329,7 +334,7 @@ def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
 
 
 def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
-    """Join the plans of two rounds; in the later, "all" includes the last step of the earlier.
+    """Join the plans of two rounds; "all" in the later plan includes the earlier plan's last step.
 
     >>> join_rounds(Workflow((Step("a"), Step("b"))), Workflow((Step("c", reads="all"),))).reads(2)
     (1,)

@@ -1,7 +1,7 @@
-"""Systems in which a model (the conductor) writes a plan, workers run it, and it may plan again.
+"""Systems in which a model (the conductor) writes a plan that workers run, and may plan again.
 
-Each request for a plan is a billed call of the role `conductor`, not a step. All rounds are one
-workflow: `Answer.plan` has all steps, `Answer.noted["rounds"]` the number of steps per round.
+Each request for a plan is a billed call of the role `conductor`, not a step. All planning rounds
+are one workflow: `Answer.plan` has all steps, `Answer.noted["rounds"]` the steps per round.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,13 @@ FURTHER = 1  # rounds after the first, as in the training of arXiv 2512.04388
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
-    """Number of planning rounds per question, and the limits of all its rounds together."""
+    """The number of planning rounds per question, and the limits of all its rounds together."""
 
     further: int = 1  # rounds after the first; the paper trains with one
     max_calls: int | None = None  # of workers; None: 2 * max_steps - 1, or max_steps in one round
     max_usd: Decimal | None = None
-    """Limit in dollars, conductor calls included, cached tokens at full price; None: no limit."""
+    """Limit of a question in dollars, conductor calls included, cached tokens at full price; None:
+    no limit."""
 
     def __post_init__(self) -> None:
         if self.further < 0 or (self.max_calls is not None and self.max_calls < 1):
@@ -45,14 +46,14 @@ class RoundLimits:
             raise UserError("max_usd, the limit of all rounds together, must be more than 0.")
 
     def calls(self, form: PlanFormat) -> int:
-        """Return the maximum worker calls per question; the first plan may use all of them."""
+        """Return the limit of worker calls per question; later plans may use what remains of it."""
         twice = 2 * form.max_steps - 1 if self.further else form.max_steps
         return twice if self.max_calls is None else self.max_calls
 
 
 @dataclass(frozen=True, slots=True)
 class Conductor:
-    """A pool's conductor, its plan format, and the workers in its prompt."""
+    """A conductor that can be asked for a plan: its pool, its plan format, the workers shown."""
 
     form: PlanFormat
     pool: Pool
@@ -63,7 +64,7 @@ class Conductor:
 
 @dataclass(frozen=True, slots=True)
 class PlanReply:
-    """A conductor's last attempt: its text, the parsed plan, and the replies of all attempts."""
+    """A conductor's last attempt at a plan, as text and parsed, and the replies of all attempts."""
 
     said: str
     plan: Workflow | Malformed
@@ -73,7 +74,7 @@ class PlanReply:
 async def ask_for_plan(
     conductor: Conductor, request: Sequence[ChatMessage], number: int = 1
 ) -> PlanReply:
-    """Ask for the plan of round `number`, again if it is invalid; the last may be `Malformed`."""
+    """Ask the conductor for a round's plan, again if it is invalid; the last may be `Malformed`."""
     if CONDUCTOR not in conductor.pool.models:
         raise UserError(
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
@@ -170,7 +171,7 @@ def conductor_system(
     shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
-    """Return the system in which the pool's conductor writes plans, in the format `form`."""
+    """Return a system: the pool's conductor writes a plan for each question, and workers run it."""
     if retries < 0 or form.max_steps < 1:
         raise UserError("retries must be at least 0, and max_steps at least 1.")
 
@@ -197,7 +198,7 @@ def conductor_system(
 def first_request(
     form: PlanFormat, view: prompt.ShownWorkers, question: Question, pool: Pool
 ) -> tuple[Conductor, list[ChatMessage], dict[str, Any]]:
-    """Return the pool's conductor, its first request, and notes on that request for the log."""
+    """Return a question's conductor, its first request, and notes on that request for the log."""
     reading = view.reading or prompt.CardReading()
     workers = prompt.shown_workers(pool.workers, question.id, view)
     workers = prompt.legible_workers(workers, [*map(pool.card, workers)], question.id, view)
@@ -292,7 +293,7 @@ def conductor_prompted(
     order: str = "pool",
     shown_seed: int = 0,
 ) -> Solver:
-    """Let the model of role `conductor` plan each question; `cards`: describe workers to it."""
+    """Let the model of role `conductor` plan each question; `cards`: describe the workers to it."""
     form = PlanFormat(
         cards=cards,
         examples=examples,
@@ -313,7 +314,7 @@ def conductor_best_single(
     retries: int = 1,
     max_steps: int = MAX_STEPS,
 ) -> Solver:
-    """Let the model of role `conductor` plan each question, and `worker` do every step."""
+    """Let the model of role `conductor` plan each question, but let one worker do every step."""
     form = PlanFormat(cards=cards, max_steps=max_steps, worker=worker)
     return as_solver(conductor_system(form, retries=retries), pool)
 
@@ -333,8 +334,9 @@ def conductor_recursive(
 ) -> Solver:
     """Let the model of role `conductor` plan, and plan again after it has seen the answer.
 
-    `rounds`: number of rounds after the first. `max_calls` (worker calls) and `max_usd` (dollars,
-    conductor calls included) limit all rounds of a question together.
+    `rounds`: number of planning rounds after the first. `max_calls` (worker calls) and `max_usd`
+    (dollars, conductor calls included) limit all rounds of a question together. If the first plan
+    alone has more than `max_calls` steps, it is run in full, and no later plan follows.
     """
     form = PlanFormat(
         cards=cards,

@@ -1,9 +1,9 @@
 """A small network that plans from profiles: workers' scores and prices by kind of question.
 
-It reads a table of profiles (kinds of question by workers) and writes a plan step by step: first a
-task, then its worker, by a pointer network (Vinyals et al. 2015, arXiv 1506.03134). No weight
-depends on a worker's name or index, so it plans for 2 to 12 workers in any order. The same code
-runs in NumPy for planning and in torch for training: `xp` is either module.
+The network reads a table of profiles (kinds of question by workers) and writes a plan step by step:
+first a task, then the worker for it, by a pointer network (Vinyals et al. 2015, arXiv 1506.03134).
+No weight depends on a worker's name or index, so the network plans for 2 to 12 workers in any
+order. The same code runs in NumPy for planning and in torch for training: `xp` is either module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class Task(NamedTuple):
-    """A task that a step can have; the wording of its subtask fits any suite."""
+    """A task that a step of a plan can have; the wording of its subtask fits any suite."""
 
     name: str
     subtask: str
@@ -69,7 +69,7 @@ ENDS = 4.5  # initial bias of the choice to end, in logits: early training runs 
 
 
 def cells_of(table: ProfileTable, kind: int) -> Floats:
-    """Return (kinds, workers, CELL): a profile's features for a question of kind `kind`."""
+    """Return the features of a profile, (kinds, workers, CELL), for a question of kind `kind`."""
     forms, mean = table.kinds.forms, table.mean
     kinds, workers = mean.shape
     cells = np.zeros((kinds, workers, CELL), np.float32)
@@ -88,7 +88,7 @@ def cells_of(table: ProfileTable, kind: int) -> Floats:
 
 
 def _relative(values: Any) -> tuple[Any, Any]:
-    """Return logarithms minus their row's mean (0 if unknown), and a mask of known values."""
+    """Return scaled logarithms less their row's mean (0 if unknown), and a mask of known values."""
     valid = np.isfinite(values) & (values > 0)
     logs = np.log(np.where(valid, values, 1.0))
     counts = np.maximum(valid.sum(axis=1, keepdims=True), 1)
@@ -101,7 +101,7 @@ def _length(characters: Any) -> Any:
 
 
 def question_numbers(form: int, characters: int) -> Floats:
-    """Return a question's features (ASKED,): its answer form (one-hot) and its length."""
+    """Return the network's features of a question (ASKED,): answer form (one-hot) and length."""
     numbers = np.zeros(ASKED, np.float32)
     numbers[form] = 1
     numbers[-1] = _length(float(characters))
@@ -135,7 +135,7 @@ WEIGHTS = sum(map(prod, SHAPES.values()))
 
 
 def first_weights(seed: int) -> dict[str, Floats]:
-    """Return random initial weights (He et al. 2015); all choices but END are about as likely."""
+    """Return random initial weights (He et al. 2015); all tasks are about equally likely."""
     rng = np.random.default_rng(seed)
     weights: dict[str, Floats] = {}
     for name, shape in SHAPES.items():
@@ -147,7 +147,7 @@ def first_weights(seed: int) -> dict[str, Floats]:
 
 
 class Shown(NamedTuple):
-    """Input batch: questions with their profiles, padded to equal size."""
+    """An input batch of the network: questions with workers' profiles, padded to equal size."""
 
     cells: Any  # (questions, kinds, workers, CELL)
     own: Any  # (questions, kinds): 1 at the question's own kind
@@ -170,7 +170,7 @@ class Read(NamedTuple):
 
 
 def show(pairs: Sequence[tuple[ProfileTable, int, Floats]]) -> Shown:
-    """Return the input batch for triples: a profile, a question's kind, the question's features."""
+    """Return the network's input batch of triples: a profile, a question's kind, its features."""
     kinds = max(len(table.kinds) for table, _, _ in pairs)
     workers = max(table.asked.shape[1] for table, _, _ in pairs)
     size = len(pairs)
@@ -207,7 +207,7 @@ def read(weights: Weights, batch: Shown, xp: Any) -> Read:
 
 
 class Written(NamedTuple):
-    """Encoding of the steps of each plan so far."""
+    """The network's encoding of the steps that each plan of a batch has so far."""
 
     sums: Any  # (plans, WIDE): sum over all steps
     last: Any  # (plans, WIDE): the last step
@@ -215,14 +215,14 @@ class Written(NamedTuple):
 
 
 def begin(reading: Read) -> Written:
-    """Return the encoding of plans without steps."""
+    """Return the network's encoding of plans that have no steps yet."""
     return Written(reading.context * 0, reading.context * 0, reading.there * 0)
 
 
 def after(
     weights: Weights, reading: Read, written: Written, task_hot: Any, worker_hot: Any, xp: Any
 ) -> Written:
-    """Add a step to each plan: one-hot tasks (plans, CHOICES) and workers (plans, workers)."""
+    """Add a step to the encoding of each plan: a one-hot task (CHOICES), and a one-hot worker."""
     worker = (reading.workers * worker_hot[:, :, None]).sum(1)
     step = _layer(weights, "done", xp.concatenate([worker, task_hot], -1))
     return Written(written.sums + step, step, written.used + worker_hot)
@@ -244,7 +244,7 @@ def task_scores(weights: Weights, state: Any) -> Any:
 def worker_scores(
     weights: Weights, reading: Read, written: Written, state: Any, task_hot: Any, xp: Any
 ) -> Any:
-    """Return logits (plans, workers) for the worker of the next task; padding has about -1e9."""
+    """Return logits (plans, workers) for the next task's worker; absent workers get about -1e9."""
     query = xp.concatenate([state, task_hot], -1) @ weights["ask"] + weights["ask_bias"]
     scores = (reading.workers * query[:, None, :]).sum(-1) / WIDE**0.5
     scores = scores + ((reading.alone @ weights["direct"]) * task_hot[:, None, :]).sum(-1)
@@ -253,10 +253,10 @@ def worker_scores(
 
 
 def allowed_tasks(step: int, previous: Ints) -> Floats:
-    """Return a logit mask (plans, CHOICES): 0 if a task may come next, -1e9 if not.
+    """Return a mask of logits (plans, CHOICES): 0 if a task may come next in a plan, -1e9 if not.
 
-    `previous` has each plan's last task, or END. A first task does not read others; a plan may end
-    only after a task that answers, and a task at step MAX_STEPS must answer.
+    `previous` has each plan's last task, or `END`. A first task does not read other steps; a plan
+    may end only after a task that answers, and a task at step `MAX_STEPS` must answer.
     """
     open_ = np.zeros((len(previous), CHOICES), np.float32)
     for index, task in enumerate(TASKS):
@@ -271,7 +271,7 @@ def allowed_tasks(step: int, previous: Ints) -> Floats:
 
 
 class Plans(NamedTuple):
-    """Plans as arrays of indices."""
+    """A batch of plans as two arrays: indices of tasks, and indices of workers."""
 
     tasks: Ints  # (plans, MAX_STEPS): index in TASKS, END after the last step
     workers: Ints  # (plans, MAX_STEPS): index of the worker, 0 after the last step
@@ -283,9 +283,9 @@ class Plans(NamedTuple):
 
 
 def write(weights: Weights, reading: Read, rng: Generator | None = None) -> Plans:
-    """Return a plan for each question of `reading`: sampled with `rng`, greedy without.
+    """Return a plan for each encoded question: sampled if `rng` is given, else greedy.
 
-    It runs in NumPy only, not in torch.
+    This function runs in NumPy only, not in torch.
     """
     size, workers = reading.there.shape
     written, previous = begin(reading), np.zeros(size, np.int64)
@@ -309,7 +309,7 @@ def _chosen(logits: Floats, rng: Generator | None) -> Ints:
 
 
 def as_workflow(steps: Sequence[tuple[Task, int]], workers: Sequence[str]) -> Workflow:
-    """Return the workflow of steps, each given as its task and its worker's index."""
+    """Return a plan's steps, each given as a task and its worker's index, as a workflow."""
     plan = [
         Step(workers[worker], task.subtask, "all" if index and task.reads else ())
         for index, (task, worker) in enumerate(steps)

@@ -1,7 +1,7 @@
-"""`conductor-profiled`: a trained policy that plans from workers' results in this run.
+"""`conductor-profiled`: a trained network (policy) that plans from workers' results in this run.
 
-Its input is a profile (harness/profiles.py): the workers' results on the run's train questions of
-all suites, which routers use, too. Its weights (profile_policy.py) were trained on other pools.
+The policy's input is a profile (harness/profiles.py): the workers' results on the run's train
+questions of all suites. Its weights (profile_policy.py) were trained on other pools.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ TRAINING = "policy of conductor-profiled"  # value of the field `system` in a po
 
 
 def policy_path(name: str) -> Path:
-    """Return a policy's file, by released name or folder; UserError if there is none."""
+    """Return the file of a policy (network) by released name or folder; UserError if missing."""
     shipped = RELEASED / name / POLICY
     if "/" not in name and shipped.is_file():
         return shipped
@@ -63,7 +63,7 @@ def _digest(name: str) -> str:
 
 
 def read_policy(name: str) -> Artifact:
-    """Return a policy's weights, by released name or folder; UserError if missing or outdated."""
+    """Read the weights of a policy by released name or folder; UserError if missing or outdated."""
     path = policy_path(name)
     artifact = _read(path, hashlib.sha256(path.read_bytes()).hexdigest())
     shapes = {key: tuple(values.shape) for key, values in artifact.arrays.items()}
@@ -75,7 +75,7 @@ def read_policy(name: str) -> Artifact:
 def profiled_system(
     learned: Artifact, weights: policy.Weights, *, shuffled: bool = False
 ) -> System:
-    """Return the system that plans by a profile; `shuffled` permutes profiles (for a control)."""
+    """Return a system that plans by workers' profiles; `shuffled` (a control) exchanges these."""
     about = learned.about
     try:
         table = table_of_arrays(learned.arrays)
@@ -104,9 +104,10 @@ def conductor_profiled(
     checkpoint_sha256: str = "",
     pool: str | None = None,
 ) -> Solver:
-    """Plan by the profile in the file `learned`; UserError if its digest is not `sha256`.
+    """Plan by workers' profiles, read from a file; UserError if the file's digest is not `sha256`.
 
-    `checkpoint`: a released policy's name or a training's folder; `checkpoint_sha256`: its digest.
+    `learned`: that file's path. `checkpoint`: the name of a released policy (planning network), or
+    a training's folder; `checkpoint_sha256`: the policy's digest.
     """
     weights = _weights(checkpoint, checkpoint_sha256)
     return as_solver(profiled_system(read_artifact(learned, NAME, sha256), weights), pool)
@@ -116,7 +117,7 @@ def conductor_profiled(
 def conductor_profiled_untrained(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
-    """Plan by a profile, with random weights: the initial weights of a training with seed 0."""
+    """Plan by workers' profiles with random weights, with which a training of seed 0 begins."""
     weights = policy.first_weights(0)
     return as_solver(profiled_system(read_artifact(learned, UNTRAINED, sha256), weights), pool)
 
@@ -143,15 +144,15 @@ def _weights(checkpoint: str, sha256: str) -> policy.Weights:
 
 
 class ProfileLearning(SystemMethods):
-    """Methods of systems that plan by profiles: check the pool, learn the profile."""
+    """Methods of systems that plan by workers' profiles: check the pool, measure the profiles."""
 
     def __init__(self, system: str) -> None:
-        """Store the system's name, which the learned profile's file will state."""
+        """Store the system's name, which will be written into the file of the profiles."""
         super().__init__()
         self._system = system
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return the reason if the pool has fewer than 2 or more than 12 workers, else None."""
+        """Return why a pool is refused: fewer than 2 or more than 12 workers; None if it is not."""
         if 2 <= len(spec.names) <= policy.MOST_WORKERS:
             return None
         return (
@@ -160,21 +161,21 @@ class ProfileLearning(SystemMethods):
         )
 
     def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return the workers' profile as an artefact, from a matrix of single workers' grades."""
+        """Return the workers' profiles as a file's content, from a matrix of their grades."""
         return learn_profile(self._system, matrix, seed)
 
 
 class ProfiledMethods(ProfileLearning):
-    """Further methods of systems that plan by profiles with a trained policy."""
+    """Methods of systems that plan by workers' profiles with a trained policy (network)."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the solver's arguments for `SYSTEM@x`: policy `x`, and its digest."""
+        """Return the solver's arguments for `SYSTEM@x`: the policy (network) `x` and its digest."""
         name = x or TRAINED
         read_policy(name)
         return {"checkpoint": name, "checkpoint_sha256": _digest(name)}
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return the reason if the policy was trained on some of these questions, else None."""
+        """Return why a suite is refused: the policy was trained on its questions; None if not."""
         taught = frozenset(read_policy(x or TRAINED).about.questions)
         if shared := sum(short_digest(digest) in taught for digest in digests):
             name = x or TRAINED
@@ -184,12 +185,12 @@ class ProfiledMethods(ProfileLearning):
         return None
 
     def footnote(self, label: str) -> str:
-        """Return a table footnote on the policy's training; empty for rehearsals."""
+        """Return a footnote for tables on how the policy was trained; empty for rehearsal pools."""
         return "" if label == "rehearsal" else "its policy was trained on rehearsal workers"
 
 
 def learn_profile(system: str, matrix: Matrix, seed: int) -> Artifact:
-    """Return the workers' profile measured in a matrix, as an artefact without question texts."""
+    """Return workers' profiles, measured in a matrix of grades, without texts of questions."""
     table = measure_table(matrix, seed)
     about = ArtifactSource(
         system=system,

@@ -1,7 +1,7 @@
-"""A conductor's prompt: which workers it lists, and its texts.
+"""A conductor's prompt: its texts, and the workers that it lists.
 
-Sections have the order of arXiv 2512.04388, figure 13. Wording and examples are ours; the examples
-are not like any suite's questions. The `compact` layout has only the question and the models.
+The sections have the order of arXiv 2512.04388, figure 13. Wording and examples are ours; no
+example is like a suite's questions. The `compact` layout has only the question and the workers.
 """
 
 import json
@@ -21,7 +21,7 @@ from podium.harness.workflow import Malformed
 LEAST_SHOWN = 2
 """Minimum number of workers in a prompt if that number, k, is random: one worker leaves no choice.
 arXiv 2512.04388 (section 3.2) shows a random subset of k models with each fine-tuning question, but
-does not say how k is drawn; podium draws it uniformly."""
+does not say how k is drawn; podium draws k uniformly."""
 ROLE = """\
 You direct a group of language models with different strengths. You never answer a question
 yourself: you write a plan, and the models you pick carry it out.
@@ -107,21 +107,22 @@ COMPACT_PLAN = "Plan:"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """Limits of a conductor that was trained on cards (texts that describe workers)."""
+    """Limits of the prompts that a conductor trained on cards (texts about workers) can read."""
 
     openings: frozenset[str] | None = None
-    """First words of the cards that it was trained on: a small conductor recognises workers by
-    these. Its prompt omits other cards, because they would bias it. None: it reads any card."""
+    """First words of the cards in the conductor's training: a small conductor recognises workers by
+    these words. Its prompt omits all other cards, because unknown cards would bias it. None: the
+    conductor reads any card."""
     most: int | None = None  # maximum number of workers in its training; None: no limit
     fits: Callable[[str], bool] | None = None  # tells if a prompt leaves room for a plan; None: all
     constrained: bool = False  # whether guided decoding allows only plans (`plan_regex`)
 
     def knows(self, card: str) -> bool:
-        """Return whether the conductor knows a card, by its first word."""
+        """Return whether the conductor knows a worker's card, by the first word of the card."""
         return self.openings is None or first_word(card) in self.openings
 
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
-        """Return warnings on a pool: cards that the conductor does not know, too many workers."""
+        """Return warnings on a pool: cards that the conductor does not know; too many workers."""
         remarks: list[str] = []
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:
@@ -142,7 +143,7 @@ class CardReading:
 
 @dataclass(frozen=True, slots=True)
 class ShownWorkers:
-    """Selection of the workers in a prompt; default: the whole pool in its own order."""
+    """How the workers in a conductor's prompt are selected; default: all, in the pool's order."""
 
     k: int | Literal["random"] | None = None  # workers to draw for each question; None: all
     order: Literal["pool", "random"] = "pool"
@@ -162,10 +163,10 @@ WHOLE_POOL = ShownWorkers()
 def shown_workers(
     pool_workers: Sequence[str], question_id: str, view: ShownWorkers = WHOLE_POOL
 ) -> tuple[str, ...]:
-    """Return the workers in a question's prompt, in the order in which it numbers them (from 0).
+    """Return the workers in a question's prompt, in the order of their numbers there (from 0).
 
-    The same seed and question always give the same workers; `order` changes only their order.
-    UserError if the pool has fewer than `k` workers.
+    The same seed and question always give the same workers; `view.order` changes only the order.
+    UserError if the pool has fewer than `view.k` workers.
 
     >>> shown_workers(["ada", "bo", "cy"], "q1", ShownWorkers(k=2, seed=3))
     ('bo', 'cy')
@@ -184,9 +185,10 @@ def shown_workers(
 def legible_workers(
     workers: Sequence[str], cards: Sequence[str], question_id: str, view: ShownWorkers
 ) -> tuple[str, ...]:
-    """Return at most `reading.most` workers; those with known, different cards have priority.
+    """Return the workers in a card-trained conductor's prompt, at most `view.reading.most`.
 
-    Their order is random if workers are left out or if the conductor cannot tell some apart.
+    Workers with known, different cards have priority. The order is random if workers are left out
+    or if the conductor cannot tell some of the workers apart.
     """
     reading = view.reading or CardReading()
     limit, words = reading.most or len(workers), {first_word(card) for card in cards}
@@ -201,7 +203,7 @@ def legible_workers(
 
 
 def first_word(card: str) -> str:
-    """Return the first word of a card, without punctuation after it.
+    """Return the first word of a worker's card, without the punctuation after the word.
 
     >>> first_word("Looks up facts about elements.")
     'Looks'
@@ -222,7 +224,7 @@ def shown_count(view: ShownWorkers, workers: int) -> int:
 
 
 def parse_shown(setting: int | str, order: str, seed: int) -> ShownWorkers:
-    """Return the selection of workers for `shown=all`, `random` or a number; else UserError."""
+    """Return how a solver's settings select the workers in prompts; UserError if one is invalid."""
     if order not in ("pool", "random"):
         raise UserError(f"order must be pool or random, not {order!r}.")
     if setting == "all" or setting == "random":
@@ -234,7 +236,7 @@ def parse_shown(setting: int | str, order: str, seed: int) -> ShownWorkers:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A worked example for the prompt: a question and its plan, in our own words."""
+    """A worked example in a conductor's prompt: a question and its plan, in our own words."""
 
     text: str  # the question, and one sentence of reasoning
     models: tuple[int, ...]
@@ -313,7 +315,7 @@ def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[C
 
 
 def shown_question(form: PlanFormat, question: str) -> str:
-    """Return the first `form.words` words of a question, which the prompt shows; None: all.
+    """Return the part of a question that a prompt shows: its first `form.words` words (None: all).
 
     >>> shown_question(PlanFormat(words=3), "How many  primes are there?")
     'How many  primes ...'
@@ -327,7 +329,7 @@ def shown_question(form: PlanFormat, question: str) -> str:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Shorten the cards, then the question, until the prompt `fits`; return it and the cuts."""
+    """Shorten cards, then the question, until a prompt fits its model; return it and the cuts."""
     prompt = plan_prompt(form, question, cards)
     if fits is None or fits(prompt[0].text):
         return prompt, {}
@@ -349,7 +351,7 @@ def fit_prompt(
 
 
 def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[ChatMessage]:
-    """Return the messages after an invalid plan, the plan and its error; [] if `compact`."""
+    """Return the messages after an invalid plan: the plan and its error; [] in layout `compact`."""
     if form.layout == "compact":
         return []
     text = RETRY_JSON if form.reply == "json" else RETRY
@@ -360,7 +362,7 @@ def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[Chat
 def later_prompt(
     form: PlanFormat, request: Sequence[ChatMessage], plan: str, reply: str
 ) -> list[ChatMessage]:
-    """Return a later round's prompt: the earlier request, its plan and answer, a new request."""
+    """Return a later round's prompt: the earlier request, its plan, its answer, a new request."""
     if form.layout == "compact":
         earlier = COMPACT_EARLIER.format(said=plan, reply=reply)
         head = request[-1].text.removesuffix(COMPACT_PLAN)
@@ -371,7 +373,7 @@ def later_prompt(
 
 
 def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
-    """Return all fixed texts of the format's prompts, for a digest of them."""
+    """Return all fixed texts in the prompts of a plan format, from which a digest is computed."""
     if form.layout == "compact":
         return COMPACT_MODELS, COMPACT_PLAN
     retry = RETRY_JSON if form.reply == "json" else RETRY
@@ -379,7 +381,7 @@ def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
 
 
 def instructions(form: PlanFormat) -> str:
-    """Return the prompt's instructions: role, how plans are run, and the output format."""
+    """Return a prompt's instructions: the conductor's role, how plans are run, output format."""
     output = (JSON if form.reply == "json" else LISTS).format(
         subtasks=SUBTASKS if form.subtasks else NO_SUBTASKS, access=ACCESS[form.access]
     )
@@ -387,7 +389,7 @@ def instructions(form: PlanFormat) -> str:
 
 
 def examples(form: PlanFormat) -> str:
-    """Return the worked examples with at most `max_steps` steps, written in the format, or ""."""
+    """Return a prompt's worked examples of at most `form.max_steps` steps; "" if there are none."""
     fitting = [example for example in EXAMPLES if len(example.models) <= form.max_steps]
     if not form.examples or not fitting:
         return ""
@@ -403,7 +405,7 @@ def examples(form: PlanFormat) -> str:
 
 
 def render_plan(form: PlanFormat, *lists: Sequence[object]) -> str:
-    """Return the three lists of a plan as text in the format: Python lists or JSON."""
+    """Return a plan's three lists as text, in the plan format `form`: Python lists or JSON."""
     plan = dict(zip(NAMES, lists, strict=True))
     if form.reply == "json":
         return json.dumps(plan)

@@ -57,7 +57,8 @@ OTHERS = (
 )
 
 DRAWN = "workers drawn evenly"
-"""Note on answers whose checkpoint knew no worker's card, so that it chose at random."""
+"""Note on answers of a checkpoint that knew no worker's card, so that it chose workers at
+random."""
 
 CALLS = "1-5, plus 1 of the conductor; none if its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
@@ -76,9 +77,10 @@ def conductor(
 ) -> Solver:
     """Let a checkpoint, given by released name or by folder, plan each question.
 
-    `shown`, `order` and `shown_seed` select the workers in the prompt. `rounds`: rounds after the
-    first (default: as in its training). `worker`, if given, does every step. UserError if the
-    checkpoint's digest is not `sha256`, so that a resumed run uses the same model.
+    `shown`, `order` and `shown_seed` select the workers in the prompt. `rounds`: number of planning
+    rounds after the first (default: as in the checkpoint's training). `worker`, if given, does
+    every step. UserError if the checkpoint's digest is not `sha256`, so that a resumed run uses the
+    same model.
     """
     whom = prompt.parse_shown(shown, order, shown_seed)
     system = _checked_system(
@@ -100,9 +102,9 @@ def conductor_served(
 ) -> Solver:
     """Let a checkpoint on your own server plan each question.
 
-    The role `conductor` must be that server's model, and `checkpoint` the folder that it serves,
-    which defines the plan format. `constrained` sends vLLM's `structured_outputs`, so that the
-    server writes only valid plans; other servers refuse or ignore that parameter.
+    The role `conductor` must be that server's model, and `checkpoint` the folder that the server
+    loads: its podium.json defines the plan format. `constrained` sends vLLM's `structured_outputs`,
+    so that the server writes only valid plans; other servers refuse or ignore that parameter.
     """
     whom = prompt.parse_shown(shown, order, shown_seed)
     system = _checked_system(checkpoint, whom, rounds, pool, sha256=sha256, constrained=constrained)
@@ -170,7 +172,7 @@ def trained_system(
 
 
 def card_reading(checkpoint: str, *, constrained: bool) -> prompt.CardReading | None:
-    """Return a checkpoint's `CardReading`; None if it was not trained on role cards."""
+    """Return which cards of workers a checkpoint can read; None if it was not trained on cards."""
     about = _read(checkpoint)
     if not (about.is_adaptive and about.cards_sha256):
         return None
@@ -201,7 +203,7 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:
-    """Return the pool entry that makes a checkpoint the conductor; UserError if it is missing."""
+    """Return a pool entry that makes a checkpoint the conductor; UserError if it is missing."""
     if any(sign.isspace() for sign in checkpoint):
         raise UserError(f"The path of a checkpoint must not contain white space: {checkpoint!r}.")
     about = _read(checkpoint)
@@ -219,7 +221,7 @@ def _read(checkpoint: str) -> CheckpointInfo:
 
 
 def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
-    """Return the solver's arguments: the checkpoint, and the digest of its files."""
+    """Return a solver's arguments, a checkpoint and its digest; UserError if it is missing."""
     if not checkpoint:
         raise UserError(
             "name the folder that the pool's conductor serves, as in conductor-served@FOLDER."
@@ -229,7 +231,7 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 
 
 class CheckpointMethods(SystemMethods):
-    """Methods of a system that runs the checkpoint named after `@` (`x`), or else `own`."""
+    """Methods of a system that runs a checkpoint: the one named after `@` (`x`), or else `own`."""
 
     def __init__(self, checkpoint: str = "", extra: Extra | None = None) -> None:
         """Store the default checkpoint: used if a system's name has no `@CHECKPOINT`."""
@@ -240,11 +242,11 @@ class CheckpointMethods(SystemMethods):
         return x or self.own
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the solver's arguments: the checkpoint, and the digest of its files."""
+        """Return the solver's arguments: the checkpoint's name, and the digest of its files."""
         return solver_arguments(self._named(x))
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why the checkpoint does not fit a pool (text after its name); None if it fits."""
+        """Return why a pool does not fit the checkpoint (text after its name); None if it fits."""
         about = _read(self._named(x))
         if about.conducted(spec.names, [worker.card for worker in spec.workers]):
             return None
@@ -264,7 +266,7 @@ class CheckpointMethods(SystemMethods):
         return tuple(remarks)
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a live run is refused (no card in the pool is known); None if it may run."""
+        """Return why a live run is refused: the checkpoint knows no card in the pool; else None."""
         reading = card_reading(self._named(x), constrained=True)
         if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
             return None
@@ -274,7 +276,7 @@ class CheckpointMethods(SystemMethods):
         )
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return a refusal if the checkpoint was trained on questions of this suite, else None."""
+        """Return why a suite is refused: the checkpoint was trained on its questions; else None."""
         checkpoint = self._named(x)
         about = _read(checkpoint)
         if about.role == "study" and suite in about.suites:
@@ -297,7 +299,7 @@ class CheckpointMethods(SystemMethods):
 
 
 class _Seated(CheckpointMethods):
-    """Methods of checkpoints that run in this process, as the pool's conductor."""
+    """Methods of systems whose checkpoint runs in this process, as the pool's conductor."""
 
     def conductor(self, x: str) -> WorkerSpec:
         return conductor_slot(self._named(x))
@@ -338,7 +340,7 @@ SMOLLM = SystemCard(
 
 
 def manifests() -> tuple[SystemCard, ...]:
-    """Return a card per released checkpoint, `TRAINED` first, and of `conductor-served`."""
+    """Return the cards of all systems that run checkpoints, first the one that runs `TRAINED`."""
     released = [name for name in released_names() if name != TRAINED]
     return (
         _manifest(CONDUCTOR, TRAINED),

@@ -1,7 +1,7 @@
 """Training on recorded verdicts (grades of models' replies): data set, split, rewards.
 
-A plan has one step and names a worker; that worker's recorded verdict on the question is its grade.
-A trainer never gets the evaluation questions; `study.json` lists the questions that it got.
+A plan has one step and names a worker; that worker's recorded verdict on the question is the plan's
+grade. A trainer never gets the evaluation questions; `study.json` lists all questions that it got.
 """
 
 import hashlib
@@ -39,13 +39,14 @@ from podium.harness.workflow import Malformed, Workflow
 VALIDATES = 0.2  # share of the questions that is held out to select the checkpoint (our choice)
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
-"""Format of plans that name one worker by number, as 16 names would fill most of a short prompt."""
+"""Format of plans of one step. The prompt numbers the workers without describing them, as 16 names
+would fill most of a short prompt."""
 NO_WORKER = -1  # index for an unreadable plan, which counts as a wrong answer
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictDataset:
-    """Recorded verdicts for training and validation, without those kept for evaluation."""
+    """Recorded verdicts (grades) for training and validation, without those kept for evaluation."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
     suite: str  # the questions' suite, which must not evaluate a checkpoint trained on them
@@ -54,11 +55,11 @@ class VerdictDataset:
     teaches: Matrix
     validates: Matrix
     public: tuple[str, ...] = field(default=(), repr=False)
-    """Other texts to train a tokenizer on, if the questions' texts must not be published."""
+    """Other texts to train a tokenizer on, if the questions' own texts must not be published."""
 
     @property
     def name(self) -> str:
-        """The data set's name in rows and rewards; no suite has such a name."""
+        """The data set's name in training rows and rewards, used like a suite's name."""
         return f"verdicts:{self.source}"
 
 
@@ -71,7 +72,7 @@ def split_verdicts(
     split_seed: int = 0,
     public: Sequence[str] = (),
 ) -> VerdictDataset:
-    """Split verdicts into training and validation questions; UserError if there are too few."""
+    """Split verdicts into training and validation; UserError if too few or if a text is missing."""
     if not all(question.text.strip() for question in may_teach.questions):
         raise UserError(
             f"{may_teach.name}: some questions have no text here, but a conductor reads only the "
@@ -90,7 +91,7 @@ def split_verdicts(
 
 
 def _grouped(items: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Return the indices of equal questions as groups, sorted by date; without dates, shuffled."""
+    """Group the indices of equal questions; sort the groups by date, or shuffle without dates."""
     groups: dict[str, list[int]] = {}
     for i, item in enumerate(items):
         groups.setdefault(question_digest(item.text), []).append(i)
@@ -102,7 +103,7 @@ def _grouped(items: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
 
 
 def verdict_questions(matrix: Matrix) -> Mapping[str, Question]:
-    """Return the questions by id, without targets."""
+    """Return question id -> question, without the correct answer, for a matrix of verdicts."""
     return {q.id: Question(q.id, q.text, q.kind) for q in matrix.questions}
 
 
@@ -123,7 +124,7 @@ def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyIn
 
 
 def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
-    """Raise UserError if a checkpoint's training used other verdicts or questions of `judged`."""
+    """Raise UserError if a checkpoint was trained on other verdicts or on questions of `judged`."""
     if about.pinned != judged.source or about.workers != judged.workers:
         raise UserError(
             f"{folder} was trained on other verdicts ({about.source}). Judge it on those."
@@ -171,7 +172,7 @@ class _VerdictSuite:  # no split has evaluation questions
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
-    """Return the train split, and the validation split, which selects the checkpoint."""
+    """Return the verdicts' train split, and the validation split, which selects the checkpoint."""
     teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
     suite = _VerdictSuite(
         name=verdicts.name,
@@ -183,7 +184,7 @@ def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
 
 
 def verdict_pool(matrix: Matrix) -> PoolSpec:
-    """Return a pool of a matrix's workers, in its order; they are only names, not callable."""
+    """Return a pool of the workers with recorded verdicts; they are names, and cannot be called."""
     names = [_OTHERS.sub("-", name).strip("-._") or "worker" for name in matrix.workers]
     if len(set(names)) < len(names):
         names = [f"{number}-{name}" for number, name in enumerate(names)]
@@ -208,7 +209,7 @@ Scores = Mapping[str, tuple[float | None, ...]]  # question id -> score per work
 def recorded_verdicts(
     suite: str, matrix: Matrix, names: Sequence[str] = ()
 ) -> tuple[str, tuple[str, ...], Scores]:
-    """Return the arguments of a matrix's `VerdictReward`, without texts: suite, workers, scores."""
+    """Return a matrix of verdicts as a `VerdictReward`'s arguments: suite, workers and scores."""
     rows: list[list[float]] = matrix.scores.tolist()
     verdicts = (tuple(None if v != v else v for v in row) for row in rows)  # NaN != NaN
     ids = (question.id for question in matrix.questions)
@@ -217,7 +218,7 @@ def recorded_verdicts(
 
 @dataclass(frozen=True, slots=True)
 class VerdictReward:
-    """Rewards one-step plans by recorded verdicts; by default 0 unreadable, 0.5 wrong, 1 right."""
+    """Rewards one-step plans by recorded verdicts (default: unreadable 0, wrong 0.5, right 1)."""
 
     suite: str
     workers: tuple[str, ...]  # in the order of their numbers, unless an item shows another order
@@ -237,11 +238,11 @@ class VerdictReward:
 
     @property
     def counts(self) -> RewardCounts:
-        """The counts of rewards so far."""
+        """Counts of the outcomes of all plans rewarded so far."""
         return self.tally.counts()
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
+        """Return one outcome per item (a plan); UserError if its question or worker is unknown."""
         for item in items:  # check all before any is counted
             self._refuse(item)
         outcomes = [self._outcome(item) for item in items]
@@ -279,7 +280,7 @@ class VerdictReward:
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:
-    """Return, per question, the index of the worker in the plan; `NO_WORKER` if unreadable."""
+    """Return the index of the worker that each question's plan names; `NO_WORKER` if unreadable."""
     workers = judged.workers
     cards = [name if about.form.cards else "" for name in workers]
     indices: list[int] = []

@@ -32,7 +32,7 @@ from podium.harness.workflow import workflow_of
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")
-"""Fields of `PlanFormat` that change a warm start, besides `access` being `off` or not."""
+"""Fields of `PlanFormat` that change a warm start; so does the field `access`, if it is `off`."""
 
 
 class _AblationRow(ConfigSection):
@@ -50,7 +50,7 @@ class _AblationFile(ConfigSection):
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """One training of an ablation file, or the reason that it is not run."""
+    """One training that an ablation file lists, or the reason that this training is not run."""
 
     name: str
     says: str
@@ -59,20 +59,20 @@ class Ablation:
     not_run: str = ""
 
     def training_config(self, seed: int) -> TrainingConfig:
-        """Return the training's configuration; UserError if a setting is unknown."""
+        """Return this training's configuration with a seed; UserError if a setting is unknown."""
         return read_config(self.config, (*self.settings, f"run.seed={seed}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Ablations:
-    """A file's ablations in order, and the ablation with which the others are compared."""
+    """The trainings of an ablation file, in order, and the reference, to which all are compared."""
 
     reference: Ablation
     rows: tuple[Ablation, ...]
 
 
 def read_ablations(path: Path = SHIPPED) -> Ablations:
-    """Read a file of ablations; UserError with its first error."""
+    """Read a file of ablations (trainings); UserError with the first error in the file."""
     try:
         file = _AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
@@ -96,7 +96,7 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
 
 
 def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
-    """Return the named ablations and the reference, or all; UserError if a name is unknown."""
+    """Return the named ablations (or all) and the reference; UserError if a name is unknown."""
     all_names = [row.name for row in ablations.rows]
     if strange := [name for name in names if name not in all_names]:
         raise no_such("ablation", strange[0], all_names, "known: ")
@@ -105,7 +105,7 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
-    """Return nested tables as `section.key=value`; simple values in JSON are valid TOML, too."""
+    """Return nested tables as settings `section.key=value`; simple JSON values are valid TOML."""
     settings = {key[1:]: value for key, value in run_folder.flatten(nested, "").items()}
     refuse_own_suites(settings.get("suites.names"), str(path))
     if "pool.name" in settings:
@@ -118,7 +118,7 @@ def _beside(name: str, path: Path) -> str:
 
 
 def warm_start_key(manifest: Mapping[str, Any]) -> str:
-    """Return all inputs of a warm start as text; equal texts give equal weights."""
+    """Return all inputs of a training's warm start as text; equal texts give equal weights."""
     config = manifest["config"]
     form, data = config["form"], manifest["data"]
     inputs = {
@@ -135,7 +135,7 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 
 def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | None:
-    """Copy the warm start of the first training with equal inputs; return its folder or None."""
+    """Copy the warm start of the first training with equal inputs; return its folder, else None."""
     out, manifest = training.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
@@ -153,7 +153,7 @@ def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | No
 
 
 def plan_leaks(system_runs: Iterable[SystemRun]) -> dict[str, float | None]:
-    """Return figures on runs' plans: number, share with the answer in a subtask, accuracies."""
+    """Return figures on plans in runs: number, share with the answer in a subtask, accuracies."""
     graded: list[tuple[float | None, bool | None]] = []
     for entry in chain.from_iterable(entries(run.paths) for run in system_runs):
         sample: dict[str, Any] = entry.sample

@@ -35,7 +35,7 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
-    """Raise UserError, with the needed sizes, if a model's sizes do not fit `look_up`."""
+    """Raise UserError, with the needed sizes, if a model's sizes do not fit option `look_up`."""
     if layers < 2 or heads != len(LOOK_BACK) or kv_heads != 2:
         raise UserError(
             f"[model.from_scratch] look_up needs 2 layers or more, {len(LOOK_BACK)} heads and "
@@ -44,7 +44,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Return a file's tables, merged over those of its `base`, a configuration of podium's."""
+    """Return a configuration file's tables, merged over those of its `base`, a shipped file."""
     try:
         data = read_toml(path)
     except ValueError as error:
@@ -90,13 +90,13 @@ def set_key(data: dict[str, Any], setting: str) -> None:
 
 
 class ConfigSection(BaseModel):
-    """Base class of the configuration's tables; an unknown key is an error."""
+    """Base class of all tables of a training's configuration; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FromScratch(ConfigSection):
-    """A Qwen2 model with random weights, and a tokenizer trained on the questions."""
+    """Settings of a Qwen2 model with random weights, and of a tokenizer trained on questions."""
 
     hidden: int = Field(default=128, gt=0)
     intermediate: int = Field(default=512, gt=0)
@@ -114,7 +114,7 @@ class FromScratch(ConfigSection):
 
 
 class ProfiledPart(ConfigSection):
-    """A policy that plans by profiles (conductor/profile_policy.py), from random weights."""
+    """Settings of a policy that plans by workers' profiles (conductor/profile_policy.py)."""
 
     questions: int = Field(default=50, ge=8)  # per suite, to measure each worker alone first
     cost_weight: float = Field(default=0.4, gt=0, le=0.45)  # `CostAware.weight`
@@ -122,13 +122,14 @@ class ProfiledPart(ConfigSection):
     """`CostAware.scale`, as a multiple of the pool's mean dollars per call."""
     searched: int = Field(default=1000, ge=1)  # questions for which random plans are tried
     warm_steps: int = Field(default=600, ge=0)
-    """Supervised steps on the best measured single workers and on the search's best plans."""
+    """Number of supervised steps, on the best single workers and on the best plans of a random
+    search."""
     warm_batch: int = Field(default=48, ge=1)
     warm_rate: float = Field(default=2e-3, gt=0)
 
 
 class ModelPart(ConfigSection):
-    """The source of the weights: a folder or Hub name (`path`), or random weights."""
+    """The source of the weights: a folder or a Hugging Face name (`path`), or random weights."""
 
     path: str = ""
     from_scratch: FromScratch | None = None
@@ -158,7 +159,7 @@ class SuitesPart(ConfigSection):
 
 
 class VerdictsPart(ConfigSection):
-    """Recorded grades in place of a pool and suites (conductor/verdict_reward.py)."""
+    """Recorded grades that replace a training's pool and suites (conductor/verdict_reward.py)."""
 
     source: str  # a source of `podium route`
     split: str  # evaluation questions, unused in training: `date:0.3` or `share:0.5`
@@ -172,8 +173,9 @@ class PlanRecipe(ConfigSection):
     """How the random plans of a warm start are drawn (training_rows.py)."""
 
     prior: Prior = "cards"
-    """Probabilities of a step's worker. `cards`: by words that its card shares with the question's
-    kind; `kinds`: one random favourite per kind; `sentences`: as `cards`, one step per sentence."""
+    """How a step's worker is drawn. `cards`: by words that a worker's card shares with the
+    question's kind (cluster); `kinds`: one random favourite per kind; `sentences`: as `cards`, but
+    with one step per sentence of the question."""
     kinds: int = Field(default=12, ge=1)  # number of kinds (clusters) of questions
     trust: float = Field(default=0.6, ge=0, le=1)  # probability of a draw by `prior`, else uniform
     sharpness: float = Field(default=1.0, ge=1, le=64)  # exponent of the prior's weights
@@ -189,12 +191,12 @@ class WarmStart(ConfigSection):
 
     kind: Literal["none", "random-plans", "given-plans", "own-plans"] = "none"
     plans: str = ""
-    """For given plans: a file of JSON lines, each a `question` and the `workers` of its steps; a
+    """For `given-plans`: a file of JSON lines, each a `question` and the `workers` of its steps; a
     step reads all earlier ones. Questions without a plan are left out."""
     runs: tuple[str, ...] = ()
-    """For own plans: folders of trainings on the same questions, whose right plans are used."""
+    """For `own-plans`: folders of trainings on the same questions, whose right plans are used."""
     least: float = Field(default=1.0, gt=0, le=1)
-    """Minimum score (about the share of right tries) of a good enough plan (`own_plans`)."""
+    """For `own-plans`: the minimum score (about the share of right tries) of a good enough plan."""
     steps: int = Field(default=200, ge=0)
     batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=3e-3, gt=0)
@@ -202,7 +204,7 @@ class WarmStart(ConfigSection):
 
     @property
     def is_listed(self) -> bool:
-        """Whether plans are read from a file or from earlier trainings, not drawn."""
+        """Whether the plans come from a file or from earlier trainings, and are not drawn."""
         return self.kind in ("given-plans", "own-plans")
 
     @model_validator(mode="after")
@@ -221,14 +223,14 @@ class WarmStart(ConfigSection):
 
 
 class RecursionPart(ConfigSection):
-    """Later rounds: rows whose prompt shows the answer to the model's first plan (rounds.py)."""
+    """Settings of later rounds: prompts that show the answer of a first plan (rounds.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)  # share of rows that are later rounds
     discount: float = Field(default=DISCOUNT, gt=0, le=1)  # factor of first rounds' rewards
 
 
 class Lora(ConfigSection):
-    """Train low-rank adapters (LoRA) instead of all weights."""
+    """Settings to train low-rank adapters (LoRA) instead of all weights."""
 
     r: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
@@ -237,7 +239,7 @@ class Lora(ConfigSection):
 
 
 class ValidationPart(ConfigSection):
-    """The fixed held-out questions that select the best checkpoint."""
+    """Settings of validation: the fixed held-out questions that select the best checkpoint."""
 
     every: int = Field(default=10, ge=1)  # steps between two validations
     questions: int = Field(default=32, ge=1)  # first questions of each suite's validation split
@@ -246,7 +248,7 @@ class ValidationPart(ConfigSection):
 
 
 class RunPart(ConfigSection):
-    """Seed, device, checkpoints and trackers of a training."""
+    """Settings of a training's seed, device, checkpoints and trackers of experiments."""
 
     seed: int = Field(default=0, ge=0, le=SEED)
     save_every: int = Field(default=20, ge=1)
@@ -266,7 +268,7 @@ class RunPart(ConfigSection):
 
 
 class TrainingConfig(ConfigSection):
-    """A training's configuration file."""
+    """The content of a training's configuration file."""
 
     title: str = ""
     verdicts: VerdictsPart | None = None  # replaces [pool] and [suites]
@@ -285,7 +287,7 @@ class TrainingConfig(ConfigSection):
 
     @property
     def discount(self) -> float | None:
-        """Factor of first rounds' rewards; None if the training has no later rounds."""
+        """Factor of the rewards in first rounds; None if the training has no later rounds."""
         return self.recursion.discount if self.recursion else None
 
     @model_validator(mode="before")
@@ -319,7 +321,7 @@ def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConf
 
 
 def validate_config(data: Mapping[str, Any], place: str) -> TrainingConfig:
-    """Return nested dicts as a configuration; UserError with the first error."""
+    """Return nested dicts as a training's configuration; UserError with their first error."""
     try:
         config = TrainingConfig.model_validate(data)
     except ValidationError as error:
@@ -391,7 +393,7 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
 
 
 def _first_error(error: ValidationError) -> str:
-    """Return the first error as text: place and reason, or an unknown key and the nearest known."""
+    """Return the first error as text: place and reason, or an unknown key and the nearest key."""
     mistake = error.errors()[0]
     path = [str(name) for name in mistake["loc"]]
     if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -402,7 +404,7 @@ def _first_error(error: ValidationError) -> str:
 
 
 def unknown_key(key: str, keys: Sequence[str], section: str) -> str:
-    """Return the error text for a key that a section does not have.
+    """Return the error text for a key that a configuration's section does not have.
 
     >>> unknown_key("lerning_rate", ["learning_rate", "beta"], "grpo")
     "[grpo] has no key 'lerning_rate'; the nearest is 'learning_rate'"

@@ -1,4 +1,4 @@
-"""Generation in training: sampled or greedy, with merged adapters and a callback per ended plan."""
+"""Generation of plans in training: sampled or greedy, with merged adapters, and with a callback."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are installed elsewhere.
 
@@ -11,7 +11,8 @@ import torch
 from transformers import CompileConfig, StoppingCriteria
 
 Told = Callable[[Sequence[int], Sequence[str]], None]
-"""Callback with the indices of a batch's rows that have just ended, and their texts."""
+"""Callback for plans that have just ended: it gets their rows' indices in the batch, and their
+texts."""
 
 
 class MergedAdapters:
@@ -22,7 +23,7 @@ class MergedAdapters:
     """
 
     def __init__(self, model: Any) -> None:
-        """Find the layers that have adapters; none if all weights are trained."""
+        """Find the model's layers with LoRA adapters; there are none if all weights are trained."""
         self.layers: list[Any] = []
         if hasattr(model, "peft_config"):
             from peft.tuners.tuners_utils import BaseTunerLayer
@@ -50,7 +51,7 @@ class MergedAdapters:
 
 
 class _EndsTold(StoppingCriteria):
-    """Calls `notify` with rows that reached an end token; never stops a row itself."""
+    """Calls `notify` for the rows of a batch that reached an end token; it never stops a row."""
 
     def __init__(self, tokenizer: Any, begins: int, ends: Any, notify: Told) -> None:
         self._tokenizer, self._begins, self._told = tokenizer, begins, notify
@@ -104,7 +105,7 @@ def record_graphs(config: Any) -> None:
 def greedy_texts(
     model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int, size: int
 ) -> list[str]:
-    """Return greedy completions, in batches of `size`; training or eval mode is restored."""
+    """Return a greedy completion of each prompt; the model's training or eval mode is restored."""
     was, side = model.training, tokenizer.padding_side
     # If FSDP2 shards weights, all processes must stop together; None: transformers decides.
     divided = any(type(parameter).__name__ == "DTensor" for parameter in model.parameters()) or None

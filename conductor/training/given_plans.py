@@ -1,4 +1,4 @@
-"""Plans for a warm start: from a file, or the right plans of earlier trainings."""
+"""Plans for a warm start (supervised steps): from a file, or right plans of earlier trainings."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ NO_PLAN = (
 
 
 class SampledPlan(BaseModel):
-    """A line of a training's `plans.jsonl`; `plan` is None if invalid, `correct` if ungraded."""
+    """A line of a training's `plans.jsonl`: an invalid `plan` or ungraded `correct` is None."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     question: str
@@ -28,17 +28,18 @@ class SampledPlan(BaseModel):
 
 
 def read_plans(config: TrainingConfig) -> dict[str, Workers]:
-    """Return question id -> workers of its warm-start plan; UserError if there is no plan."""
+    """Return question id -> workers of its warm-start plan; UserError if there are no plans."""
     start, steps = config.warm_start, config.form.max_steps
     return read_given_plans(config) if start.plans else own_plans(start.runs, start.least, steps)
 
 
 def own_plans(runs: Sequence[str], least: float, steps: int) -> dict[str, Workers]:
-    """Return question id -> workers of its best right plan with at most `steps` steps.
+    """Return question id -> workers of its best right plan in earlier trainings' folders (`runs`).
 
-    Plans are chosen by rewards only, without targets. The score of a sequence of workers is
-    right tries / (tries + 1), so that 1 of 1 scores less than 9 of 9. The result is the shortest
-    sequence with a score of `least` or more, else that with the highest score (if equal, shorter).
+    Plans are chosen by rewards only, without the correct answers; they have at most `steps` steps.
+    The score of a sequence of workers is right tries / (tries + 1), so that 1 of 1 scores less than
+    9 of 9. The result is the shortest sequence with a score of `least` or more, else the sequence
+    with the highest score (if equal, shorter). UserError if no plan was right.
     """
     tries: defaultdict[str, defaultdict[Workers, list[bool]]]
     tries = defaultdict(lambda: defaultdict(list))
@@ -78,7 +79,7 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
 
 
 class GivenPlan(BaseModel):
-    """A line of the user's file of plans: a question's id, and the workers of the plan's steps."""
+    """A line in a user's file of plans: a question's id, and the workers of the plan's steps."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     question: str
@@ -86,7 +87,7 @@ class GivenPlan(BaseModel):
 
 
 def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
-    """Return question id -> workers from the user's file; UserError if a line is not a plan."""
+    """Return question id -> workers of its plan in the user's file; UserError if invalid."""
     path, by_question = Path(config.warm_start.plans), dict[str, Workers]()
     if not path.is_file():
         raise UserError(f"[warm_start] plans: there is no file {path}.")

@@ -1,4 +1,4 @@
-"""TRL's options from `[grpo]`, resampling of questions, helpers for several processes."""
+"""TRL's options from a `[grpo]` table, resampling of questions, helpers for several processes."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are installed elsewhere.
 
@@ -22,7 +22,8 @@ ResultT = TypeVar("ResultT")
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
 VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)  # versions that TRL 1.16 supports (trl/import_utils.py)
 OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
-"""Fields of GRPOConfig that podium sets from other sections, so `[grpo]` must not have them."""
+"""Fields of TRL's GRPOConfig that podium sets from other sections, so `[grpo]` must not have
+them."""
 
 NUMBERS = (
     "beta", "entropy_coef", "epsilon", "generation_batch_size", "gradient_accumulation_steps",
@@ -30,12 +31,13 @@ NUMBERS = (
     "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
     "weight_decay",
 )  # fmt: skip
-"""Numeric fields that are checked without TRL; `_refuse_unknown_fields` checks all with TRL."""
+"""Numeric fields of `[grpo]` that are checked even without TRL; if TRL is installed,
+`_refuse_unknown_fields` checks all fields."""
 CHECKPOINTS = "checkpoints"  # TRL's folder inside the training's folder
 WAITING_S = 7200  # timeout in seconds of processes that wait while the first one validates
 Sharding = Literal["", "zero", "zero3", "fsdp"]
-"""What is sharded over processes: nothing; optimiser states (`zero`); or also the weights, by
-DeepSpeed (`zero3`) or FSDP (`fsdp`)."""
+"""What a training shards over processes: nothing; optimiser states (`zero`); or also the weights,
+by DeepSpeed (`zero3`) or FSDP (`fsdp`)."""
 Group = dict[str, Any]  # TRL's tensors by name, for the plans of one question
 
 
@@ -83,12 +85,12 @@ def from_all_processes(value: ResultT) -> list[ResultT]:
 
 
 def plans_at_once(config: TrainingConfig, processes: int) -> int:
-    """Return the number of plans that one process runs in parallel: its share, at least 1."""
+    """Return how many plans one process runs in parallel: its share of the limit, at least 1."""
     return max(1, config.reward.concurrency // processes)
 
 
 def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) -> str:
-    """Return text on the limits of each process: its share of the training's limits."""
+    """Return text on each process's limits (plans, calls, dollars): its share of the training's."""
     limits = [f"{plans_at_once(config, processes)} plans at once"]
     if config.reward.rpm is not None:
         limits.append(f"{config.reward.rpm / processes:g} calls of a worker a minute")
@@ -98,7 +100,7 @@ def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) 
 
 
 def refuse_unready_machine(config: TrainingConfig) -> None:
-    """Raise UserError if training lacks a package, a supported version or a GPU."""
+    """Raise UserError if the machine lacks a needed package, a supported version or a GPU."""
     needed = ["torch", "transformers", "trl", "accelerate", "datasets"]
     needed += ["peft"] * (config.lora is not None) + ["tensorboard"] * config.run.tensorboard
     for name in needed:
@@ -130,7 +132,7 @@ def _refuse_version(name: str, least: tuple[int, int], below: tuple[int, int]) -
 
 
 def sharding(config: TrainingConfig) -> Sharding:
-    """Return the kind of sharding, from `[grpo]` or accelerate's environment variables."""
+    """Return what a training shards over processes, by `[grpo]` or by accelerate's variables."""
     setting = config.grpo.get("deepspeed")
     if setting or _on("ACCELERATE_USE_DEEPSPEED"):
         stage = _stage(setting or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE"))
@@ -172,7 +174,7 @@ def refuse_sharding(config: TrainingConfig) -> None:
 
 
 def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
-    """Raise UserError if a field listed in `numbers` is not a number.
+    """Raise UserError if a field of `[grpo]` that `numbers` lists is not a number.
 
     >>> _refuse_non_numbers({"max_steps": "two"}, NUMBERS)
     Traceback (most recent call last):
@@ -185,7 +187,7 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
 
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
-    """Return batch sizes and numbers of steps, by name; UserError if the sizes do not fit."""
+    """Return a training's batch sizes and numbers of steps; UserError if they do not fit."""
     grpo, size = config.grpo, world_size() if processes is None else processes
     _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
@@ -271,7 +273,7 @@ def weight_dtype(config: TrainingConfig) -> str:
 
 
 def autocast(config: TrainingConfig) -> Any:
-    """Return the autocast context of TRL's updates (bf16 or disabled), for use outside them."""
+    """Return the autocast context of TRL's updates (bf16 or disabled), for use elsewhere."""
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
@@ -281,7 +283,7 @@ def autocast(config: TrainingConfig) -> Any:
 
 
 def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None) -> Any:
-    """Return TRL's GRPOConfig; UserError if TRL refuses a key or value."""
+    """Return TRL's GRPOConfig for a training; UserError if TRL refuses a field of `[grpo]`."""
     from trl import GRPOConfig
 
     _refuse_unknown_fields(config.grpo)
@@ -325,7 +327,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
 
 
 def lora_config(config: TrainingConfig) -> Any | None:
-    """Return peft's LoraConfig; None if all weights are trained."""
+    """Return peft's LoraConfig for a training; None if all weights are trained."""
     if config.lora is None:
         return None
     from peft import LoraConfig
@@ -343,7 +345,7 @@ def lora_config(config: TrainingConfig) -> Any | None:
 
 @dataclass(slots=True)
 class Resampling:
-    """Dynamic sampling: replaces the questions whose plans all got the same reward, in rounds."""
+    """Dynamic sampling: replaces, in rounds, questions whose plans all got the same reward."""
 
     rows: Sequence[TrainingRow]  # replacement questions in order, `rounds` batches per generation
     asking: PromptBuilder
@@ -400,7 +402,7 @@ def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def split_groups(batch: Group, size: int) -> list[Group]:
-    """Split a batch into groups of `size` rows; scalar values of the batch are left out."""
+    """Split TRL's batch into groups of `size` plans, one per question; scalars are left out."""
     rows = len(batch["advantages"])
     tensors = {name: tensor for name, tensor in batch.items() if getattr(tensor, "ndim", 0)}
     return [
@@ -410,7 +412,7 @@ def split_groups(batch: Group, size: int) -> list[Group]:
 
 
 def join_groups(groups: Sequence[Group], pad: int) -> Group:
-    """Join groups into one batch; prompts are padded on the left, completions on the right."""
+    """Join groups of plans into a batch; prompts are padded on the left, completions right."""
     import torch
 
     batch: Group = {}

@@ -87,7 +87,7 @@ class TrainingJob:
     left_out: int  # train questions left out because an eval split asks them, too
     verdicts: VerdictDataset | None = None  # recorded verdicts; None: workers answer
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
-    """First rounds that later rounds continue (rounds.py)."""
+    """First rounds by id: text and answer of each, which a later round continues (rounds.py)."""
 
     @property
     def publishable(self) -> bool:
@@ -96,21 +96,21 @@ class TrainingJob:
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The workers of each drawn pool, if [pool] drawn is set; else ()."""
+        """The workers of each random pool, if [pool] drawn is set; else ()."""
         return drawn_groups(self.spec.names) if self.config.pool.drawn else ()
 
     @property
     def shown(self) -> ShownWorkers:
-        """The selection of the workers in prompts; each row has its own seed."""
+        """How the workers in prompts are selected; each row has a seed of its own."""
         return ShownWorkers(self.config.pool.shown, self.config.pool.order, groups=self.groups)
 
     @property
     def prompts(self) -> PromptBuilder:
-        """The object that makes the prompts of rows."""
+        """The object that makes the prompts of training rows."""
         return PromptBuilder(self.config.form, self.spec, self.question, self.earlier)
 
     def question(self, row: TrainingRow) -> Question:
-        """Return the question of a row, from the train splits or the held-out ones."""
+        """Return the question of a training row, from the train splits or the held-out ones."""
         split = self.splits[row.suite]
         question = split.questions.get(row.question)
         if question is None:
@@ -123,7 +123,7 @@ class TrainingJob:
         return self._drawn(ids, count)
 
     def validation_rows(self) -> list[TrainingRow]:
-        """Return the held-out rows, each once; the workers shown are drawn as in training."""
+        """Return a row per held-out question; workers in its prompt are drawn as in training."""
         rows = [
             TrainingRow(name, id) for name, split in self.held_out.items() for id in split.questions
         ]
@@ -131,7 +131,7 @@ class TrainingJob:
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
-        """Return the workflow in an item's text; None if unreadable or if it keeps the answer."""
+        """Return the workflow in an item's completion; None if invalid or an empty plan."""
         plan = read_plan(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
@@ -270,7 +270,7 @@ async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
 
 
 def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
-    """Return as many rows as train questions, or 8 times as many if the workers shown are drawn."""
+    """Return a warm start's rows: as many as train questions, or 8 times that if workers vary."""
     config = training.config
     count = sum(len(split.questions) for split in training.splits.values())
     times = 1 if training.shown.whole else 8
@@ -301,7 +301,7 @@ def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow
 
 
 def check_job(training: TrainingJob) -> None:
-    """Raise UserError for mistakes that can be detected without a model or a worker call."""
+    """Raise UserError for a training's mistakes that need no model and no worker call to detect."""
     config = training.config
     grpo_options.refuse_unready_machine(config)
     refuse_missing_folder(config)
@@ -311,7 +311,7 @@ def check_job(training: TrainingJob) -> None:
 
 
 def refuse_missing_folder(config: TrainingConfig) -> None:
-    """Raise UserError if [model] path can only be a folder, and the folder does not exist."""
+    """Raise UserError if [model] path can only be a folder, and that folder does not exist."""
     path = config.model.path
     folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # Hub names have one
     if folder and not Path(path).is_dir():
@@ -322,7 +322,7 @@ def refuse_missing_folder(config: TrainingConfig) -> None:
 
 @dataclass(slots=True)
 class StepResults:
-    """The items of one step and their outcomes."""
+    """The items (plans to reward) of one training step, and their outcomes (rewards)."""
 
     items: list[RewardItem] = field(default_factory=list[RewardItem])
     outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
@@ -331,10 +331,10 @@ class StepResults:
 
 
 class RewardRecorder:
-    """Wraps a reward and records its items and outcomes since the last `take`."""
+    """Wraps a reward, and records the items and outcomes that it scored since the last `take`."""
 
     def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
-        """Wrap a reward; with `deduplicate`, equal items of a step are scored once."""
+        """Wrap a reward; with `deduplicate`, equal items (plans) of a step are scored once."""
         self._scores, self._deduplicate = scores, deduplicate
         self._begun: dict[RewardItem, tuple[Future[list[RewardOutcome]], int]] = {}
         self._first = monotonic()
@@ -354,7 +354,7 @@ class RewardRecorder:
         self._begun |= {key: (work, n) for n, key in enumerate(new)}
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order."""
+        """Return the outcome of each item (plan), in order."""
         started, ahead = monotonic(), monotonic() - self._first if self._begun else 0.0
         outcomes = await (self._once(items) if self._deduplicate else self._scored(items))
         self.seen.items.extend(items)
@@ -367,7 +367,7 @@ class RewardRecorder:
         return once_in_its_step(item) if self._deduplicate else item
 
     async def _scored(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Score the items that `begin` did not start, and wait for those that it did."""
+        """Score the items that `begin` did not start, and wait for the items that it started."""
         pending, self._begun = self._begun, {}
         late = [item for item in items if self._key(item) not in pending]
         works = dict.fromkeys(work for work, _ in pending.values())
@@ -383,7 +383,7 @@ class RewardRecorder:
         return [outcome(item) for item in items]
 
     async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Score equal items only once; only the first of them has the cost."""
+        """Score equal items only once; only the first item of equal ones has the cost."""
         keys = [once_in_its_step(item) for item in items]
         firsts: dict[RewardItem, RewardItem] = {}
         for key, item in zip(keys, items, strict=True):
@@ -400,26 +400,26 @@ class RewardRecorder:
         return outcomes
 
     def take(self) -> StepResults:
-        """Return the results since the last call, and reset them."""
+        """Return the items and outcomes since the last call, and reset the record."""
         results, self.seen = self.seen, StepResults()
         return results
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRewards:
-    """The rewards for training and validation, under one limit in dollars."""
+    """A training's rewards, for training and for validation, under one limit in dollars."""
 
     training: RewardRecorder
     validation: RewardRecorder
     stopped: Callable[[], str] = str  # why the spending limit stopped calls; empty if it did not
     spent: Callable[[], Decimal] = Decimal
-    """Dollars spent by all processes and sessions. All processes must call it together: it divides
-    the remaining budget among them."""
+    """Returns the dollars spent by all processes and sessions. All processes must call this
+    function together, because it divides the remaining budget among them."""
     answerer: PlanAnswerer | None = None  # runs the plans; None on recorded verdicts
 
 
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
-    """Return the rewards for training and validation; worker calls are logged below `folder`."""
+    """Return a training's rewards, for training and validation; calls are logged below `folder`."""
     config = training.config
     again = config.reward.deduplicate
     concurrency = grpo_options.plans_at_once(config, grpo_options.world_size())
@@ -484,7 +484,7 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
 
 
 def drawn_groups(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the workers of each drawn pool; the number at the end of a name is its pool's.
+    """Return the workers of each random pool; a worker's name ends with its pool's number.
 
     >>> drawn_groups(["abacus.0", "sage.0", "sage.1"])
     (('abacus.0', 'sage.0'), ('sage.1',))

@@ -38,7 +38,7 @@ from podium.harness.workflow import Workflow
 
 
 def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
-    """Return a model and tokenizer from a folder or the hub; UserError if they cannot be loaded."""
+    """Load a model and tokenizer from a folder or the Hugging Face Hub; UserError if it fails."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if (RELEASED / path / INFO).is_file():
@@ -94,12 +94,12 @@ def chat_template(tokenizer: Any) -> ChatTemplate:
 # or number; the warm start trains them all. EXPERIMENTS.md has the measured effect.
 
 LINES = (0, 1)
-"""Offsets (tokens back) that the first half of the second layer's heads compare: a query at a word
-in the reasoning `Looks3` finds the key 1 after that word in the prompt's `3: Looks up`; the number
-is 3 before that key."""
+"""Offsets, in tokens back, that the first half of the second layer's heads compare: a query at a
+word in the reasoning `Looks3` finds the key 1 after that word in the prompt's `3: Looks up`; the
+worker's number is 3 before that key."""
 LISTS = (2, 3)
-"""The same for the other half: a query 2 after a number in the list `[3, ` finds the key 3 after
-that number in the reasoning `Looks3, Does4`, which is the next number."""
+"""The same offsets for the second half of the heads: a query 2 after a number in the list `[3, `
+finds the key 3 after that number in the reasoning `Looks3, Does4`, which is the next number."""
 THETA = 1e6  # base of the rotary angles: fast pairs encode positions, slow ones compare words
 FAST = 6  # pairs of dimensions that encode positions
 SHARP, COPIED = 8.0, 0.2  # sharpness of attention to a position; scale of a copied word
@@ -128,7 +128,7 @@ def look_up(model: Any) -> None:
 
 
 def _look_back(attention: Any, read: Any) -> None:
-    """Make each head copy the token at its offset, projected by `read` (head dimensions, words)."""
+    """Make each head copy the token at its offset (`LOOK_BACK`), projected by `read`."""
     import torch
 
     wide, words = read.shape
@@ -169,7 +169,7 @@ def _compare(attention: Any, read: Any) -> None:
 
 
 def _copied(back: int, words: int) -> slice:
-    """Return the dimensions of the copy of the token `back` places before; 0: of the first copy."""
+    """Return the dimensions with a copy of the token `back` places before; 0: the first copy."""
     width, index = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
     return slice(words + index * width, words + (index + 1) * width)
 
@@ -178,7 +178,7 @@ PAD, END = "<|pad|>", "<|end|>"
 
 
 def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
-    """Return (model, tokenizer) as in [model.from_scratch]; torch's seed determines the weights."""
+    """Return a new model and tokenizer by [model.from_scratch]; torch's seed sets the weights."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     size = config.model.from_scratch
@@ -252,7 +252,7 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
 def warm_start(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
 ) -> None:
-    """Train a model on plans, in place; log every 20th step to `folder`/warm_start.jsonl."""
+    """Train a model on plans by supervised steps, in place; log every 20th to warm_start.jsonl."""
     import torch
 
     model.to("cuda" if config.run.device == "gpu" else "cpu")
@@ -286,7 +286,7 @@ def warm_start(
 def _given_plans(
     config: TrainingConfig, corpus: PlanCorpus, rows: Sequence[ShownRow]
 ) -> tuple[list[ShownRow], dict[TrainingRow, str]]:
-    """Return the rows that have plans, and these plans as completions."""
+    """Return the training rows that have given plans, and row -> its plan as a completion."""
     plans = read_plans(config)
     usable = [row for row in rows if {*plans.get(row.row.question, ("",))} <= {*row.workers}]
     if not usable:
@@ -311,7 +311,7 @@ def _own_plans(
 
 
 def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> Any:
-    """Return padded ids, mask and labels; a prompt's tokens have the label -100 (ignored)."""
+    """Return texts as padded token ids, mask and labels; a prompt's labels are -100 (ignored)."""
     import torch
     from transformers import BatchEncoding
 

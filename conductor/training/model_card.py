@@ -93,7 +93,7 @@ def describe_checkpoint(
 
 
 def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
-    """Return the model card: it states the provenance and has no question's text."""
+    """Return a checkpoint's model card: how it was trained and validated, without questions."""
     manifest, config, spec = run_folder.job_manifest(training), training.config, training.spec
     rows = [
         f"| {name} | {entry['version']} | {entry['data_revision']} | {entry['train_questions']} | "
@@ -146,7 +146,7 @@ def _validation(label: str, data: Mapping[str, Any] | None) -> str:
 
 
 def leaks_text(run: Path) -> str:
-    """Return a sentence with the share of a run's sampled plans that contain the answer."""
+    """Return a sentence on the share of a training's sampled plans that contain the answer."""
     lines = run_folder.read_lines(run / PLANS)
     leaks = [line["leaked"] for line in lines if line.get("leaked") is not None]
     share = f"{fmean(leaks):.1%}" if leaks else "an unknown share"
@@ -155,7 +155,7 @@ def leaks_text(run: Path) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SeedRun:
-    """One finished training, ordered by its best validation and its seed."""
+    """The result of one finished training; ordered by its best validation, then by its seed."""
 
     correct: float  # score of its best validation, by which training chose `best/`
     seed: int
@@ -164,7 +164,7 @@ class SeedRun:
 
 
 def read_seed(run: Path) -> SeedRun:
-    """Return a training's result; UserError if the folder has no training or it has not ended."""
+    """Return the result of a folder's training; UserError if it has none or has not ended."""
     config = run_folder.config_of(run_folder.read_manifest(run))
     if not run_folder.training_finished(config, run):
         raise UserError(f"The training in {run} has not ended. Continue it with --resume.")
@@ -180,7 +180,7 @@ POLICY_CARD = (Path(__file__).parent / "policy_card.md").read_text(encoding="utf
 
 
 def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
-    """Return the card of a policy that plans by profiles: it states only the provenance."""
+    """Return the model card of a policy that plans by workers' profiles: how it was trained."""
     config, book, splits = training.config, training.book, training.splits
     options = config.model.profiled
     if options is None:
@@ -209,7 +209,10 @@ def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] 
 
 
 def release_policy(runs: Sequence[Path], to: Path) -> str:
-    """Copy the best policy of the median seed to `to`, with the logs of all seeds."""
+    """Copy the best policy of a training to `to`, with the logs of all trainings.
+
+    Of several trainings that differ only by seed, the one with the median score is released.
+    """
     seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)
     chosen, partial = median_low(seeds), to.with_name(f"{to.name}.part")
@@ -231,7 +234,10 @@ def release_policy(runs: Sequence[Path], to: Path) -> str:
 
 
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
-    """Copy the best checkpoint of the median seed to `to`, and its warm start to `untrained`."""
+    """Copy the best checkpoint of a training to `to`, and its warm start to `untrained`.
+
+    Of several trainings that differ only by seed, the one with the median score is released.
+    """
     seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)
     chosen = median_low(seeds)
@@ -296,7 +302,7 @@ def _all_but(kept_names: Sequence[str]) -> Callable[[str, list[str]], list[str]]
 
 
 def _weights(source: Path, folder: Path, prompts: Sequence[str]) -> tuple[int, str]:
-    """Write weights, as float16 if all greedy plans stay equal; return equal plans and dtype."""
+    """Copy weights, as float16 if no greedy plan changes; return number of equal plans, dtype."""
     written = folder / source.name
     shutil.copyfile(source, written)
     full_plans = greedy_plans(folder, prompts)
@@ -324,7 +330,7 @@ ABOUT: Mapping[str, Any] = {"library_name": "transformers", "pipeline_tag": "tex
 
 
 def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str]) -> None:
-    """Export a checkpoint for the Hugging Face Hub: its files, a card with `results`, `files`."""
+    """Write a checkpoint as a folder for the Hugging Face Hub: files, and a card with results."""
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     about = checkpoint.read_info(folder)
@@ -349,7 +355,7 @@ def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str])
 
 
 def hub_card(folder: Path, about: checkpoint.CheckpointInfo, results: str) -> str:
-    """Return the checkpoint's card with the Hub's metadata fields and `results`."""
+    """Return a checkpoint's model card with the Hugging Face Hub's metadata and with `results`."""
     card = ModelCard((folder / CARD_FILE).read_text(encoding="utf-8"))
     fields = dict(ABOUT)
     if folder.parent == checkpoint.RELEASED:

@@ -38,7 +38,7 @@ TAUGHT = 64  # drawn plans, as long as those of a policy after its warm start
 
 @dataclass(slots=True)
 class _Probe:
-    """The model and rows that are timed, and each phase's peak memory."""
+    """The model and the rows that a probe times, and each phase's peak memory."""
 
     job: TrainingJob
     model: Any
@@ -157,7 +157,7 @@ def _prompts(probe: _Probe) -> list[list[int]]:
 
 
 def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[int]]]:
-    """Return seconds to read the prompts, seconds per decoded position, and generated plans."""
+    """Return seconds to read all prompts, seconds per decoded position, and generated plans."""
     prompts, spent = _prompts(probe), dict[int, float]()
 
     def write(config: Any) -> list[list[int]]:
@@ -177,7 +177,7 @@ def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[
 
 
 def _update_seconds(probe: _Probe, grpo: Any, plans: Sequence[Sequence[int]]) -> float:
-    """Return the seconds of all updates with one batch of generated plans."""
+    """Return the seconds of all updates that a training makes with one batch of plans."""
     sizes, each = grpo_options.batch_sizes(probe.job.config), grpo.args.per_device_train_batch_size
     grpo.create_optimizer()
     grpo.current_gradient_accumulation_steps = sizes["accumulate"]
@@ -197,7 +197,7 @@ def _update_seconds(probe: _Probe, grpo: Any, plans: Sequence[Sequence[int]]) ->
 
 
 def _batch(probe: _Probe, plans: Sequence[Sequence[int]], rows: int) -> dict[str, Any]:
-    """Return a batch in the form of TRL's loss, as wide as the longest prompt and plan."""
+    """Return a batch for TRL's loss, as wide as the longest prompt and the longest plan."""
     prompts, device = _prompts(probe), probe.model.device
     pick = Random(0)
     batch_prompts = [max(prompts, key=len), *pick.choices(prompts, k=rows)][:rows]

@@ -36,7 +36,7 @@ PARTS = ("right", "no_answer", "usd", "tokens_out")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Results of each worker alone on train questions; profiles are sampled from them."""
+    """The results of each worker alone on train questions; profiles are sampled from these."""
 
     questions: tuple[tuple[str, Question], ...]  # (suite, question)
     right: Mapping[str, np.ndarray]  # worker -> (questions,), NaN without a verdict
@@ -51,7 +51,7 @@ class Trial:
 
     @classmethod
     def read(cls, job: TrainingJob, each: int, arrays: Mapping[str, np.ndarray]) -> "Trial":
-        """Return the trial saved as these arrays, which has `each` questions per suite."""
+        """Return the trial that was saved as these arrays, with `each` questions per suite."""
         numbers = {
             name: {worker: arrays[f"{name}/{worker}"] for worker in job.spec.names}
             for name in PARTS
@@ -98,7 +98,7 @@ def _measured(outcomes: Sequence[RewardOutcome]) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Kinding:
-    """One clustering of questions into kinds, made with the train questions of some suites."""
+    """One clustering of questions into kinds, made from train questions of some suites."""
 
     kinds: TrainKinds
     suites: frozenset[str]
@@ -106,7 +106,7 @@ class Kinding:
     known: dict[str, int] = field(default_factory=dict[str, int])  # question id -> its kind
 
     def kind_of(self, question: Question) -> int:
-        """Return the kind of a question, from a cache."""
+        """Return the kind of a question in this clustering, from a cache."""
         if question.id not in self.known:
             self.known[question.id] = int(self.kinds.of([question])[0])
         return self.known[question.id]
@@ -126,7 +126,7 @@ class Sampler:
         self.by_suite = {name: np.flatnonzero(names == name) for name in {*names.tolist()}}
 
     def best_alone(self, suite: str, workers: Sequence[str]) -> int:
-        """Return the index of the worker with the best mean grade on a suite; if equal, cheaper."""
+        """Return the index of the best worker on a suite, by mean grade; if equal, the cheapest."""
         rows = self.by_suite[suite]
         means = [
             (np.nanmean(self.trial.right[worker][rows]), -np.nanmean(self.trial.usd[worker][rows]))
@@ -135,7 +135,7 @@ class Sampler:
         return max(range(len(means)), key=means.__getitem__)
 
     def workers(self, rng: Generator) -> tuple[str, ...]:
-        """Return a pool's workers in random order: a drawn pool, a part of one, or two merged."""
+        """Return a pool's workers in random order: a random pool, a part of one, or two merged."""
         pool = [*_drawn(self.groups, rng)]
         draw = rng.random()
         if draw < BOTH:
@@ -146,7 +146,7 @@ class Sampler:
         return tuple(str(worker) for worker in rng.permutation(different))
 
     def shown_again(self, row: "Row", rng: Generator) -> "Row":
-        """Return the row with another sampled profile of the same workers."""
+        """Return a row for the same question and workers, with another sampled profile."""
         kinding = _drawn(self.kindings, rng)
         table = self.profile(row.workers, kinding, _questions_each(rng), rng)
         kind = kinding.kind_of(row.asked)
@@ -155,7 +155,7 @@ class Sampler:
     def profile(
         self, workers: Sequence[str], kinding: Kinding, each: int, rng: Generator
     ) -> ProfileTable:
-        """Return the workers' profile, measured on `each` questions of each suite."""
+        """Sample a profile of some workers: their results on `each` questions of each suite."""
         rows = np.concatenate(
             [
                 rng.choice(self.by_suite[name], each, replace=each > len(self.by_suite[name]))
@@ -173,7 +173,7 @@ def _columns(of: Mapping[str, np.ndarray], workers: Sequence[str], rows: np.ndar
 
 
 def make_kindings(trial: Trial, seed: int, count: int = KINDINGS) -> list[Kinding]:
-    """Return clusterings of the trial's questions: half with all suites, half with random ones."""
+    """Return clusterings of the trial's questions: half of all suites, half of random suites."""
     rng = default_rng([seed, 7])
     names = np.array([name for name, _ in trial.questions])
     different = sorted({*names.tolist()})
@@ -193,7 +193,7 @@ def make_kindings(trial: Trial, seed: int, count: int = KINDINGS) -> list[Kindin
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question with the workers and the profile in the policy's input."""
+    """One training question, with the workers and their profile in the policy's input."""
 
     suite: str
     question: str
@@ -219,7 +219,7 @@ def draw_row(
     rng: Generator,
     pool: Sequence[str] | None = None,
 ) -> Row:
-    """Return a row: the question with a random pool, or `pool` shuffled, and a random profile."""
+    """Return a row: a question, a random pool (or `pool`, shuffled), and a random profile."""
     suite, question = suite_question
     workers = sampler.workers(rng) if pool is None else tuple(map(str, rng.permutation(pool)))
     kinding = _drawn(sampler.kindings, rng)
@@ -231,7 +231,7 @@ def draw_row(
 
 
 def show_rows(rows: Sequence[Row]) -> policy.Shown:
-    """Return the network's inputs for rows."""
+    """Return the network's input batch for some rows (questions with profiles)."""
     return policy.show([(row.table, row.own, row.numbers) for row in rows])
 
 
@@ -281,7 +281,7 @@ def random_plans(count: int, workers: int, rng: Generator) -> Plans:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A question with its plans from the search, and each plan's weight in imitation."""
+    """A question with random plans, and with each plan's weight when the policy imitates them."""
 
     row: Row
     plans: Plans
@@ -289,7 +289,7 @@ class Lesson:
 
 
 def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, float]) -> Lesson:
-    """Return the plans to imitate: those that beat the best single worker, or else that worker's.
+    """Return which plans to imitate: any better than the best single worker, else that worker.
 
     `alone`: the index of the worker with the best mean, and its reward on this question.
     """
@@ -337,8 +337,8 @@ def log_chances(weights: Any, hidden: Any, plans: Plans, torch: Any) -> tuple[An
 def advantages_of(values: np.ndarray, row_index: np.ndarray) -> np.ndarray:
     """Return each plan's value less its question's mean, divided by the whole batch's deviation.
 
-    Divided by its own question's deviation, small differences in cost would weigh as much as right
-    or wrong. NaN (no value) becomes 0.
+    If it were divided by its own question's deviation, small differences in cost would weigh as
+    much as right or wrong. NaN (no value) becomes 0.
     """
     centred = np.full(len(values), np.nan)
     for row in np.unique(row_index):

@@ -1,4 +1,4 @@
-"""Later rounds of a recursive training, whose first plans are written and run before it begins."""
+"""Later rounds of a recursive training, whose first plans are written and run before training."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,11 @@ def with_later_rounds(
     write: Write,
     say: Callable[[str], None],
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
-    """Return train and validation rows, some now later rounds; all processes must call it."""
+    """Turn some train rows into later rounds, and add later rounds to the validation rows.
+
+    The first plans, which later rounds continue, are written and run here. All processes must call
+    this function.
+    """
     teach, held_out = rows
     recursion = training.config.recursion
     assert recursion is not None, "only a recursive training has later rounds"
@@ -69,14 +73,14 @@ def with_later_rounds(
 
 
 def later_places(count: int, share: float, seed: int) -> frozenset[int]:
-    """Return the indices of the rows that become later rounds: a random `share` of `count`."""
+    """Return the indices of the rows that become later rounds: a random `share` of `count` rows."""
     return frozenset(
         Random(f"podium later rounds {seed}").sample(range(count), round(share * count))
     )
 
 
 def first_id(row: TrainingRow) -> str:
-    """Return the id of a row's first round: suite, question id, epoch and workers."""
+    """Return the id of the first round of a training row: suite, question id, epoch and workers."""
     return "/".join((row.suite, row.question, str(row.epoch), *row.workers))
 
 

@@ -61,10 +61,11 @@ GRADED = {f"status/{status.value}" for status in VALUED}
 
 
 def validation_text(line: Mapping[str, Any]) -> str:
-    """Return a step's validation as a sentence to print; empty if it has none.
+    """Return a step's validation as text to print; empty if the step has no graded validation.
 
-    An entropy bonus may teach a policy to keep writing after its plan, as no reward penalises it.
-    It happened in two of six trainings on practice suites; one's best plans have 97 tokens, not 28.
+    The text warns of long plans: an entropy bonus may teach a model to keep writing after its plan,
+    as no reward penalises that. It happened in two of six trainings on practice suites; the best
+    plans of one have 97 tokens, not 28.
     """
     validation: Validation = line.get("validation") or {}
     if validation.get("correct") is None:
@@ -123,7 +124,7 @@ def _sha256_of(text: str) -> str:
 
 
 def code_revision() -> str:
-    """Return this checkout's commit, with `+` if files were changed; empty if not a checkout."""
+    """Return the commit of podium's code, with `+` if files changed; empty if not a checkout."""
     root = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str:
@@ -141,7 +142,7 @@ def code_revision() -> str:
 
 
 def prepare_folder(training: TrainingJob) -> Path:
-    """Make the run folder or check the one to resume; UserError if neither is possible."""
+    """Make a training's folder, or check the one to resume; UserError if neither is possible."""
     out, resume, manifest = training.out, training.resume, job_manifest(training)
     if not is_main():  # the first process checks the folder
         return out
@@ -162,7 +163,7 @@ def prepare_folder(training: TrainingJob) -> Path:
 
 
 def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise UserError if a manifest's graders have other versions than the current ones."""
+    """Raise UserError if graders of a resumed training have other versions than in its manifest."""
     here = graders_in(now)
     then = {name: version for name, version in graders_in(earlier).items() if name in here}
     if unknown := [name for name, version in then.items() if not version]:
@@ -181,12 +182,12 @@ def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> 
 
 
 def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return suite -> grader version in a manifest; an empty version if it is not stated."""
+    """Return suite -> grader version in a training's manifest; "" if a version is missing."""
     return {name: entry.get("version") or "" for name, entry in manifest.get("data", {}).items()}
 
 
 def refuse_changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise UserError with the first field in which a resumed run differs from its manifest."""
+    """Raise UserError, with the first change, if a resumed training has other settings or data."""
     for key in ("config", "pool", "prices", "data"):
         old, new = flatten(earlier.get(key), key), flatten(now.get(key), key)
         changed = (name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
@@ -245,7 +246,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
-    """Delete a file's lines after `step`, which a resumed run repeats; return the other lines."""
+    """Delete the lines of steps after `step`, which a resumed training repeats; return the rest."""
     remaining = [line for line in read_lines(path) if line["step"] <= step]
     if path.is_file():
         lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in remaining)
@@ -254,14 +255,14 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
 
 
 def newest_checkpoint(out: Path) -> Path | None:
-    """Return the newest complete checkpoint, or None; a killed run may leave an incomplete one."""
+    """Return a training's newest complete checkpoint, or None; a killed run may leave a part."""
     candidates = (out / CHECKPOINTS).glob("checkpoint-*")
     checkpoints = [folder for folder in candidates if (folder / "trainer_state.json").is_file()]
     return max(checkpoints, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
 
 
 def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens: int) -> None:
-    """Raise UserError if a checkpoint has another architecture or tokenizer than the model."""
+    """Raise UserError if a checkpoint's architecture or tokenizer differs from the model's."""
     path = checkpoint / "config.json"
     if not path.is_file():
         return
@@ -289,12 +290,12 @@ def read_manifest(run: Path) -> dict[str, Any]:
 
 
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
-    """Return the configuration in a manifest."""
+    """Return the training configuration in a manifest."""
     return TrainingConfig.model_validate(manifest["config"])
 
 
 def training_finished(config: TrainingConfig, out: Path) -> bool:
-    """Return whether a training saved its last model: at its last step, or by `patience`."""
+    """Return whether a training saved its last model: at its last step or ended by `patience`."""
     lines, patience = read_lines(out / METRICS), config.validation.patience
     if not lines or not any((out / LAST / name).is_file() for name in (INFO, POLICY)):
         return False
@@ -313,7 +314,7 @@ def peak_gib() -> float:
 
 
 def step_summary(results: StepResults, read: ReadPlan) -> dict[str, float | None]:
-    """Return a step's figures, means and shares over its items; a figure is None if unknown."""
+    """Return a step's figures: means and shares over its plans; a figure is None if unknown."""
     n = len(results.items) or 1
     statuses = Counter(outcome.status for outcome in results.outcomes)
     plans = [*map(read, results.items)]
@@ -348,10 +349,10 @@ def judged(
     texts: Sequence[str],
     value: Callable[[int, RewardOutcome], float] | None = None,
 ) -> dict[str, Any]:
-    """Reward plans for held-out rows; return their figures, over all and by suite.
+    """Reward plans for held-out rows; return figures over all rows and by suite.
 
-    `value` (row's index, outcome) returns a plan's worth, if `best/` is chosen by another figure
-    than the share of right answers; NaN counts as 0.
+    `value` returns a plan's worth from the row's index and the outcome, if `best/` is chosen by
+    another figure than the share of right answers; NaN counts as 0.
     """
     started = monotonic()
     items = [
@@ -383,7 +384,7 @@ def _habits_of(plans: Iterable[Workflow | None]) -> PlanHabits | None:
 
 
 def _habits(results: StepResults, plans: Sequence[Workflow | None]) -> dict[str, float | None]:
-    """Return the share of right answers among readable plans, and figures on how plans differ."""
+    """Return the share of right answers among valid plans, and figures on how the plans differ."""
     pairs = zip(plans, results.outcomes, strict=True)
     right = [outcome.components.get("correct") for plan, outcome in pairs if plan is not None]
     habits = _habits_of(plans)
@@ -410,7 +411,7 @@ def seconds_of(results: StepResults) -> dict[str, float]:
 
 
 def validation_scalars(validation: Mapping[str, Any]) -> dict[str, float]:
-    """Return a validation's figures under flat names, without the unknown ones."""
+    """Return a validation's known figures by flat names, such as `validation/suite/NAME`."""
     flat = {key: value for key, value in validation.items() if key not in NESTED}
     for name, prefix in NESTED.items():
         flat |= {f"{prefix}/{key}": value for key, value in validation.get(name, {}).items()}
@@ -418,13 +419,13 @@ def validation_scalars(validation: Mapping[str, Any]) -> dict[str, float]:
 
 
 def worker_shares(results: StepResults, read: ReadPlan) -> dict[str, float]:
-    """Return each worker's share of the steps of the plans that could be read."""
+    """Return each worker's share of all steps in the plans that could be read."""
     habits = _habits_of(map(read, results.items))
     return dict(habits.workers) if habits else {}
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Return the mean; None if there are no values.
+    """Return the mean of some values; None if there are no values.
 
     >>> mean([]), mean([1.0, 2.0])
     (None, 1.5)
@@ -452,7 +453,7 @@ class TrainingState:
 
 
 def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
-    """Return the state after the steps in these lines of metrics.jsonl."""
+    """Return a training's state after the steps in these lines of metrics.jsonl."""
     state = TrainingState()
     for line in lines:
         note_step(state, line)
@@ -461,13 +462,13 @@ def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
 
 
 def note_step(state: TrainingState, line: Mapping[str, Any]) -> None:
-    """Count consecutive steps without a readable plan; lines without plans are ignored."""
+    """Count successive steps without a readable plan, in `state`; ignore lines without plans."""
     if "parsed" in line:
         state.unread = 0 if line["parsed"] else state.unread + 1
 
 
 def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:
-    """Record a step's validation; return whether it is better than all earlier validations."""
+    """Record a step's validation in `state`; return whether it is the best so far."""
     state.validation = validation
     if validation is None:
         return False
@@ -481,7 +482,7 @@ def note_validation(state: TrainingState, step: int, validation: Validation | No
 
 
 def sure_share(validation: Validation) -> float | None:
-    """Return right answers as a share of all held-out questions; None if none has a grade.
+    """Return right answers as a share of all held-out questions; None if no question has a grade.
 
     As a share of graded questions alone, a validation with few, lucky grades could stay the best.
 
@@ -498,14 +499,14 @@ def cut_short(validation: Validation) -> bool:
 
 
 def validation_due(config: TrainingConfig, step: int) -> bool:
-    """Return whether a validation follows a step: each `validation.every` steps, and the last."""
+    """Return whether a step has a validation: every `validation.every`-th step, and the last."""
     return step % config.validation.every == 0 or step == int(config.grpo["max_steps"])
 
 
 def owed_validation(
     config: TrainingConfig, lines: Sequence[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """Return the last line if its validation is due but missing (too little budget), else None."""
+    """Return the last line of metrics.jsonl if its due validation was not made, else None."""
     if not lines or "validation" in lines[-1] or not validation_due(config, lines[-1]["step"]):
         return None
     return lines[-1]

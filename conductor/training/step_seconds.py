@@ -1,4 +1,4 @@
-"""The seconds of a training's steps by phase, from a formula or a probe."""
+"""The seconds of a training's steps, by phase, from a formula or from a short measurement."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ REHEARSED_S = 3.7 / 256
 
 @dataclass(frozen=True, slots=True)
 class StepSeconds:
-    """The seconds of one batch of plans (generation, rewards, update), and of other phases."""
+    """The seconds of a training's phases; the first three are for one batch of plans."""
 
     writing: float
     rewards: float
@@ -32,7 +32,7 @@ class StepSeconds:
         return (start + generations + sizes["validations"] * self.validation) / HOUR_S
 
     def text(self, config: TrainingConfig) -> str:
-        """Return the seconds of a step as text, by phase."""
+        """Return the seconds of a training step as text, by phase."""
         sizes = batch_sizes(config)
         share = sizes["generations"] / sizes["steps"]  # generated batches per step
         phases = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
@@ -47,7 +47,7 @@ class StepSeconds:
 
 
 def reward_seconds(training: TrainingJob, plans: int) -> float:
-    """Return the estimated seconds to run and grade `plans` plans; 0 for recorded verdicts."""
+    """Return the estimated seconds to run and grade some plans; 0 if verdicts are recorded."""
     config = training.config
     if training.verdicts:
         return 0.0

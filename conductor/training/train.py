@@ -61,7 +61,7 @@ class _Run:
 
 
 def train(job: TrainingJob, say: Say) -> str:
-    """Train and return one sentence about how it ended; UserError before anything is spent."""
+    """Train a conductor; return a sentence on how it ended. UserError if it must not begin."""
     check_job(job)
     with quiet(), open_box(job) as box:
         args = grpo_options.grpo_config(job.config, job.out)
@@ -128,7 +128,7 @@ def _make_start(run: _Run) -> None:
 
 
 def starting_model(job: TrainingJob, dtype: str) -> tuple[Any, Any, list[ShownRow]]:
-    """Return the model and tokenizer that a training begins with, and the warm start's rows."""
+    """Return the model and tokenizer with which a training begins, and its warm start's rows."""
     config = job.config
     loaded = load_model(config.model.path, config, dtype) if config.model.path else None
     # The same template as in GRPO and validation: another would teach another format.
@@ -158,7 +158,7 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
 def make_trainer(
     callback: Any, model: Any, tokenizer: Any, args: Any, rows: Sequence[TrainingRow]
 ) -> Any:
-    """Return TRL's trainer for a model and rows, with a `StepCallback`."""
+    """Return TRL's trainer for a model and training rows, with podium's `StepCallback`."""
     # Imported late, because trainer.py imports torch.
     from podium.conductor.training import trainer
     from podium.harness.rewards.trainers import TrlReward
@@ -176,7 +176,7 @@ def make_trainer(
 
 
 def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
-    """Return the lines of metrics.jsonl up to the checkpoint; a resumed run repeats the others."""
+    """Return metrics.jsonl's lines up to the checkpoint; a resumed run repeats later steps."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
     lines = run.job.out / run_folder.METRICS
     if not grpo_options.is_main():  # the first process may come later
@@ -186,7 +186,7 @@ def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
 
 
 def _validate_start(run: _Run, trainer: Any) -> bool:
-    """Validate the initial model; return whether the budget sufficed."""
+    """Validate the model before its first step; return whether the budget sufficed."""
     line = {"step": 0, "validation": trainer.stepping.validate(0)}
     if line["validation"] is None:
         return False
@@ -197,7 +197,7 @@ def _validate_start(run: _Run, trainer: Any) -> bool:
 
 
 def _make_steps(run: _Run, trainer: Any) -> None:
-    """Run the training's steps; if the budget runs out in a step, save the previous step."""
+    """Run a training's steps; if the budget runs out in a step, save the step before it."""
     try:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:
@@ -232,7 +232,7 @@ def _keep_last(run: _Run, trainer: Any) -> str:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Silence transformers' progress bars and its warnings about its next version."""
+    """Silence transformers' progress bars, and its warnings about its next version."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -249,7 +249,7 @@ def quiet() -> Generator[None]:
 
 @contextmanager
 def memory_said() -> Generator[None]:
-    """Turn an out-of-memory error into one sentence with the settings to lower."""
+    """Turn an out-of-memory error into a UserError that names the settings to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

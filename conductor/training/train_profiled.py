@@ -1,4 +1,4 @@
-"""Trains `conductor-profiled`: try workers, draw rows, write plans, learn, save."""
+"""Trains the policy of `conductor-profiled`: try workers, draw rows, write plans, learn, save."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
 
@@ -68,7 +68,7 @@ STATE = "state.npz"
 
 
 def train_profiled(job: TrainingJob, say: Say) -> str:
-    """Train and return one sentence about how it ended; UserError before anything is spent."""
+    """Train a policy; return a sentence on how it ended. UserError if it must not begin."""
     check_job(job)
     with quiet(), open_box(job) as box:
         anyio.run(refuse_gullible_graders, job, box and box.box)
@@ -78,7 +78,7 @@ def train_profiled(job: TrainingJob, say: Say) -> str:
 
 @dataclass(slots=True)
 class _Learner:
-    """Weights and Adam's moments (arXiv 1412.6980), from which a resumed training continues."""
+    """A policy's weights and Adam's moments (arXiv 1412.6980); a resumed training reads both."""
 
     weights: dict[str, Any]  # name -> torch tensor
     optimiser: Any
@@ -181,7 +181,7 @@ class _Training:
         )
 
     def _warm_start(self, learner: _Learner, trial: Trial, teaches: Sampler) -> None:
-        """Train, supervised, on the best single workers in the trial and on plans of a search."""
+        """Train on the trial's best single workers, and on the best plans of a random search."""
         import torch
 
         options, rng = self._given, default_rng([self.job.config.run.seed, 0, 2])
@@ -211,7 +211,7 @@ class _Training:
                 run_folder.append_line(self.job.out / run_folder.WARM, line)
 
     def _search(self, trial: Trial, teaches: Sampler, rng: Any) -> list[Lesson]:
-        """Run random plans for questions of the trial; return a `Lesson` for each question."""
+        """Run random plans for questions of the trial; return each question's plans to imitate."""
         options, size, lessons = self._given, batch_sizes(self.job.config)["group"], list[Lesson]()
         self.say(f"Searching: {options.searched} questions, {size} plans each.")
         chance = self._chance([name for name, _ in trial.questions])
@@ -235,7 +235,7 @@ class _Training:
         return lessons
 
     def _chance(self, suites: Sequence[str]) -> Any:
-        """Return the probability of drawing each question, given the questions' suites."""
+        """Return each question's probability of being drawn; `suites` has each one's suite."""
         weights = np.array([self.job.config.suites.weights.get(name, 1.0) for name in suites])
         weights /= np.array([suites.count(name) for name in suites])
         return weights / weights.sum()
@@ -254,7 +254,7 @@ class _Training:
         return self._worth(row).of(Status.SCORED, grade, Effort(usd, 1)) or 0.0
 
     def _worth(self, row: Row) -> CostAware:
-        """Return a row's reward rule; its cost scale is a multiple of the pool's mean call."""
+        """Return a row's reward rule; its cost scale is a multiple of the pool's mean call cost."""
         return CostAware(self._given.cost_weight, self._given.cost_calls * row.usual_usd)
 
     @property
@@ -295,7 +295,7 @@ class _Training:
         return step
 
     def _step(self, learner: _Learner, teaches: Sampler, step: int) -> dict[str, Any]:
-        """Make one step: draw questions and plans, reward them, update."""
+        """Make one step: draw questions and plans, reward the plans, update the weights."""
         import torch
 
         config, began = self.job.config, monotonic()
@@ -343,7 +343,7 @@ class _Training:
         ]
 
     def _items(self, rows: Sequence[Row], row_index: Any, plans: policy.Plans) -> list[RewardItem]:
-        """Return the reward items; equal plans of a question get separate replies."""
+        """Return plans as items to reward; equal plans of a question get separate replies."""
         repeats, items = Counter[tuple[int, str]](), list[RewardItem]()
         for number, index in enumerate(row_index.tolist()):
             row, text = rows[index], completion(self.job.config.form, plans.steps(number))
@@ -355,13 +355,13 @@ class _Training:
         return items
 
     def _value(self, outcome: RewardOutcome, row: Row) -> float:
-        """Return a plan's reward, less its cost; NaN if the reward is unknown."""
+        """Return a plan's reward, which falls with its cost; NaN if the reward is unknown."""
         grade = outcome.components.get("correct") or 0.0
         value = self._worth(row).of(outcome.status, grade, Effort(outcome.usd, outcome.calls))
         return math.nan if value is None else value
 
     def _validated(self, learner: _Learner, rows: Sequence[Row], line: dict[str, Any]) -> None:
-        """Validate with greedy plans, write the step's line, save the policy if it is the best."""
+        """Validate with greedy plans, log the step's line, save the policy if it is the best."""
         weights = learner.arrays()
         plans = policy.write(weights, policy.read(weights, show_rows(rows), np))
         form = self.job.config.form
@@ -396,7 +396,7 @@ class _Training:
         )
 
     def _write(self, learner: _Learner, name: str, step: int) -> None:
-        """Write a policy's file: its weights and the digests of its training questions."""
+        """Write a policy's file (weights, digests of its training questions) and its model card."""
         config, splits = self.job.config, self.job.splits
         questions = [question for split in splits.values() for question in split.questions.values()]
         about = ArtifactSource(
@@ -424,7 +424,7 @@ def _rate(step: int, progress: float) -> float:
 
 
 def _programs(shares: Mapping[str, float]) -> dict[str, float]:
-    """Sum workers' shares by program: worker names differ between pools.
+    """Sum workers' shares by rehearsal program, as the names of workers differ between pools.
 
     >>> _programs({"sage.0": 0.25, "sage.11": 0.5, "swift.0": 0.25})
     {'sage': 0.75, 'swift': 0.25}

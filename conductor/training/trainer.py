@@ -56,7 +56,7 @@ LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
 
 
 def without_prompts(record: logging.LogRecord) -> bool:
-    """Return False (drop the record) for TRL's warning of a missing reward: it quotes a prompt."""
+    """Return False (drop a record) for TRL's warning of a missing reward, as it quotes a prompt."""
     return "All reward functions returned None" not in record.getMessage()
 
 
@@ -78,15 +78,15 @@ class PromptTransform:
     """
 
     def __init__(self, prompts: PromptBuilder) -> None:
-        """Store the prompt builder."""
+        """Store the object that makes the prompts."""
         self._prompts = prompts
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the batch with a column of prompts."""
+        """Return the data set's batch with a column of prompts added."""
         return self._prompts.render(batch)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PromptTransform":
-        """Return itself: a data set is copied with its transform."""
+        """Return the object itself, because a data set is copied with its transform."""
         return self
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
@@ -95,7 +95,7 @@ class PromptTransform:
 
 
 def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
-    """Return the rows as a data set for TRL: it stores ids and renders prompts on access."""
+    """Return training rows as TRL's data set: it stores ids and renders prompts on access."""
     columns = [row.as_columns() for row in rows]
     plain: Any = Dataset.from_dict({name: [record[name] for record in columns] for name in COLUMNS})
     return plain.with_transform(PromptTransform(prompts))
@@ -103,7 +103,7 @@ def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Generates greedy plans for fixed questions and rewards them, without random numbers."""
+    """Generates greedy plans for fixed questions and rewards the plans, without random numbers."""
 
     training: TrainingJob
     watching: RewardRecorder
@@ -111,7 +111,7 @@ class Validator:
     most_tokens: int
 
     def texts(self, model: Any, tokenizer: Any, rows: Sequence[TrainingRow]) -> list[str]:
-        """Return the greedy completion of each row's prompt."""
+        """Return the model's greedy completion of each row's prompt."""
         size, prompts = self.training.config.validation.batch, self.training.prompts
         template = chat_template(tokenizer)
         prompt_texts = [template(prompts.messages(row)) for row in rows]
@@ -119,12 +119,12 @@ class Validator:
             return greedy_texts(model, tokenizer, prompt_texts, self.most_tokens, size)
 
     def judged(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Reward plans for the rows; return their figures, over all and by suite."""
+        """Reward plans for the validation rows; return figures over all plans and by suite."""
         return run_folder.judged(self.training, self.watching, self.rows, texts)
 
 
 def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[TrainingRow]:
-    """Return the rows for which one process writes plans; each process has equally many.
+    """Return the rows for which one process writes plans; all processes get equally many rows.
 
     >>> rows = [TrainingRow("s", str(n)) for n in range(5)]
     >>> [len(rank_share(rows, rank, 2)) for rank in (0, 1)]
@@ -139,7 +139,7 @@ class ConductorTrainer(TrlAdapter):
     """TRL's trainer with podium's generation, resampling, early rewards and checkpoints."""
 
     def __init__(self, stepping: "StepCallback", **arguments: Any) -> None:
-        """Take the step callback; pass all other arguments to TRL."""
+        """Take the step callback; pass all other arguments to TRL's trainer."""
         logging.getLogger("trl.trainer.grpo_trainer").addFilter(without_prompts)
         super().__init__(callbacks=[stepping], **arguments)
         self.stepping = stepping
@@ -164,7 +164,7 @@ class ConductorTrainer(TrlAdapter):
             record_graphs(self.generation_config)
 
     def write_plans(self, prompts: Any) -> Any:
-        """Generate plans, and add the seconds to the step's figures."""
+        """Generate a plan per prompt, and add the seconds to the step's figures."""
         started = monotonic()
         plans = super().write_plans(prompts)
         self.stepping.state.generating += monotonic() - started
@@ -184,7 +184,7 @@ class ConductorTrainer(TrlAdapter):
             yield model
 
     def write_turn(self, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
-        """Generate with podium's sampler, or with TRL's if the model is sharded or in vLLM."""
+        """Generate plans with podium's sampler, or TRL's if the model is sharded or in vLLM."""
         if not self.lends:
             return super().write_turn(prompt_ids, *arguments, **options)
         with self.writing() as model:
@@ -192,7 +192,7 @@ class ConductorTrainer(TrlAdapter):
             return sampled_ids(model, tokenizer, prompt_ids, config, self.told), None
 
     def write_and_score(self, inputs: Any) -> Any:
-        """Generate and score a batch; with `resample`, groups of equal rewards are replaced."""
+        """Generate and score a batch; `resample` replaces questions with equal rewards."""
         if not self.resampling.rounds:
             return self.scored(inputs)
         batch = self.resampling.learnt_from(self, inputs, self.state.global_step)
@@ -201,7 +201,7 @@ class ConductorTrainer(TrlAdapter):
 
     @property
     def constant(self) -> Any:
-        """The prompts of the latest batch whose plans all have the same reward."""
+        """Prompts of the latest batch of plans: those whose plans all have the same reward."""
         return self.reward_funcs[0].constant
 
     def scored(self, inputs: Any) -> Any:
@@ -228,7 +228,7 @@ class ConductorTrainer(TrlAdapter):
         return begin
 
     def save_before(self) -> None:
-        """Save a checkpoint of the last complete step, as if the interrupted one had not begun."""
+        """Save a checkpoint of the last complete step, as if the interrupted step had not begun."""
         newest = run_folder.newest_checkpoint(self.stepping.out)
         saved = newest is not None and newest.name == f"checkpoint-{self.state.global_step}"
         if not saved and self.stepping.restore_random():
@@ -248,7 +248,7 @@ class ConductorTrainer(TrlAdapter):
             describe_checkpoint(self.stepping.training, folder, step, validation)
 
     def validated(self, validator: Validator) -> dict[str, Any]:
-        """Return the current model's validation; each process generates its share of plans."""
+        """Return the current model's validation figures; each process writes its share of plans."""
         rank, size = self.accelerator.process_index, self.accelerator.num_processes
         mine = rank_share(validator.rows, rank, size)
         with self.writing() as model:
@@ -266,7 +266,7 @@ class ConductorTrainer(TrlAdapter):
             raise
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log a step's figures, including its validation's."""
+        """Log a step's figures to trackers, including the figures of its validation."""
         validation = self.stepping.state.validation
         if validation and "loss" in logs:
             logs |= run_folder.validation_scalars(validation)
@@ -274,7 +274,7 @@ class ConductorTrainer(TrlAdapter):
 
 
 def gathered(results: StepResults) -> StepResults:
-    """Return a step's results, collected from all processes."""
+    """Return a step's results (items and outcomes), collected from all processes."""
     if grpo_options.world_size() == 1:
         return results
     items: Any = gather(results.items)
@@ -283,7 +283,7 @@ def gathered(results: StepResults) -> StepResults:
 
 
 def agreed(reason: str) -> str:
-    """Return the first non-empty reason to end of all processes, so that all end together."""
+    """Return the first reason to end training that any process has, so that all end together."""
     return next((text for text in gather([reason]) if text), "")
 
 
@@ -310,7 +310,7 @@ class StepCallback(Callback):
         self._first: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Show the progress bar, and make the validation that the last logged step lacks."""
+        """Show a progress bar, and make the validation that the last logged step lacks, if any."""
         if grpo_options.is_main():
             bar: Any = tqdm
             step = state.global_step
@@ -326,11 +326,11 @@ class StepCallback(Callback):
             self.bar.close()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Store the random states with which the first batch is drawn."""
+        """Store the states of all random generators, with which the first batch is drawn."""
         self._first = _random_states()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the clock, and store the random states at the start of this step."""
+        """Start the clock, and store the states of all random generators at this step's start."""
         # On resume, step 0 restores its states before its batch is drawn, later steps after that.
         self._random = _random_states() if state.global_step else self._first
         self._started = monotonic()
@@ -357,7 +357,7 @@ class StepCallback(Callback):
             self._write_plans(step, results)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
-        """Write the step's line, with TRL's figures."""
+        """Write the step's line to metrics.jsonl, with TRL's figures added."""
         if not self.state.line or "loss" not in (logs or {}):
             return
         figures = {ours: logs[theirs] for theirs, ours in LOGGED.items() if theirs in logs}
@@ -368,7 +368,7 @@ class StepCallback(Callback):
             self.say_step(line)
 
     def say_step(self, line: dict[str, Any]) -> None:
-        """Print the progress of a step."""
+        """Print a step's progress: its reward, and its validation if there was one."""
         if self.bar is not None and line["step"]:
             reward = line.get("reward")
             reward_text = "unknown" if reward is None else f"{reward:.3f}"
@@ -381,7 +381,7 @@ class StepCallback(Callback):
             self.say(text)
 
     def restore_random(self) -> bool:
-        """Restore the random states of the running step's start; return whether a step runs."""
+        """Restore the random generators' states at the step's start; return whether a step runs."""
         states: Any = self._random
         if states is None:
             return False
@@ -411,7 +411,7 @@ class StepCallback(Callback):
         }
 
     def validate(self, step: int) -> dict[str, Any] | None:
-        """Validate, and save the model if it is the best; None if the budget is too small."""
+        """Return validation figures, saving the model if it is the best; None if money is short."""
         self.state.ended = agreed(self._too_dear(self.state.validating, "a validation"))
         if self.state.ended:
             return None
@@ -446,7 +446,7 @@ class StepCallback(Callback):
             self._say_validation(validated_line)
 
     def keep(self, step: int, validation: Mapping[str, Any]) -> None:
-        """Write the current model to best/; it is complete before it replaces the old one."""
+        """Write the current model to best/; once complete, it replaces the old best model."""
         partial = self.out / f"{run_folder.BEST}.part"
         self.trainer.save_model(str(partial))
         if not grpo_options.is_main():

@@ -56,7 +56,7 @@ GB = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """The sizes of a decoder-only transformer."""
+    """The sizes of a decoder-only transformer (language model)."""
 
     hidden: int
     intermediate: int
@@ -96,7 +96,7 @@ PUBLISHED = {
 
 
 def shape_of(config: TrainingConfig) -> ModelShape | None:
-    """Return the model's sizes; None if they are unknown without loading it."""
+    """Return the sizes of the model to train; None if they are unknown before it is loaded."""
     size = config.model.from_scratch
     if size:
         rows = max(size.vocab, size.embeddings or 0)
@@ -116,7 +116,7 @@ def shape_of(config: TrainingConfig) -> ModelShape | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceBatch:
-    """The plans and tokens on one device at once."""
+    """How many plans and tokens one device (a GPU, or the machine) processes at once."""
 
     plans: int  # plans in one pass of an update
     written: int  # plans generated together
@@ -126,7 +126,7 @@ class DeviceBatch:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """Gigabytes (1e9 bytes) on each device; `host`: in main memory, for offloaded states."""
+    """Gigabytes (1e9 bytes) that a training needs on each device; `host`: in main memory."""
 
     weights: float
     gradients: float
@@ -142,14 +142,14 @@ class DeviceMemory:
 
 
 Spread = tuple[int, Literal["whole", "zero3", "offload"]]
-"""(Number of devices, layout). `whole`: a full copy on each device; `zero3`: divided by DeepSpeed
-ZeRO-3; `offload`: divided, with the optimiser's states in main memory."""
+"""Number of devices, and layout of the model on them. `whole`: a full copy on each device; `zero3`:
+divided by DeepSpeed ZeRO-3; `offload`: divided, with the optimiser's states in main memory."""
 
 
 def memory_of(
     shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, spread: Spread = (1, "whole")
 ) -> DeviceMemory:
-    """Return the memory of each device in a training of all weights, or of LoRA adapters if set."""
+    """Estimate each device's memory in a training of all weights, or of LoRA adapters if set."""
     (devices, way), size, gpu = spread, shape.parameters, config.run.device == "gpu"
     wide, buckets = (2 if gpu else 4), 2 if gpu and way == "whole" and devices > 1 else 1
     if config.lora:
@@ -179,7 +179,7 @@ def memory_of(
 
 
 def warm_memory(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig) -> DeviceMemory:
-    """Return the memory of a warm start: it trains all weights, without gradient checkpointing."""
+    """Estimate the memory of a warm start of all weights, without gradient checkpointing."""
     plain = {**config.grpo, "gradient_checkpointing": False}
     full_config = config.model_copy(update={"lora": None, "grpo": plain})
     width = batch.prompt + round(batch.completion * SHARE)  # prompts have logits, too
@@ -214,7 +214,7 @@ SHARE = 0.5  # mean length of a plan, as a share of its token limit
 def formula_seconds(
     training: TrainingJob, batch: DeviceBatch, shape: ModelShape, cards: int
 ) -> StepSeconds:
-    """Return the seconds of each phase on `cards` GPUs, by a formula, without a measurement."""
+    """Estimate the seconds of each phase of a training on GPUs, by a formula, not measured."""
     config, sizes = training.config, batch_sizes(training.config)
     weights, layers, plan_tokens = shape.parameters, shape.layers, batch.completion * SHARE
     launch = VLLM_LAUNCH_S if config.grpo.get("use_vllm") else LAUNCH_S
@@ -247,7 +247,7 @@ def formula_seconds(
 
 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
-    """Return a training's hours, and how they were estimated, as text; `batch` is for one GPU."""
+    """Return a training's hours as text, with their source (measured, probed or estimated)."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
     if here := _step_seconds(training.out):
         hours = fmean(here) * steps / HOUR_S
@@ -322,7 +322,7 @@ SHORT = 100  # tokens of a short reply
 
 @dataclass(frozen=True, slots=True)
 class PlanTotals:
-    """The plans of a training, and the totals of the worker calls that run them."""
+    """The number of plans in a training, and the totals of the worker calls that run the plans."""
 
     plans: int  # in training and validation
     others: int = 0  # maximum plans that resampling may add
@@ -332,7 +332,7 @@ class PlanTotals:
 
 
 def plan_totals(training: TrainingJob) -> PlanTotals:
-    """Return how many plans a training runs, with their calls at the prices of the pool's book."""
+    """Return how many plans a training runs, and their calls at the prices of its price book."""
     config, sizes = training.config, batch_sizes(training.config)
     held_out, steps = len(training.validation_rows()), config.form.max_steps
     plans = sizes["generations"] * sizes["whole"] + sizes["validations"] * held_out
@@ -351,7 +351,7 @@ def plan_totals(training: TrainingJob) -> PlanTotals:
     limits = [training.spec.worker(name).config.max_tokens for name in names]
 
     def taken(steps: int, lengths: Sequence[int | None]) -> list[CallTotals]:
-        """Return for each worker the totals of a plan that it does alone; `lengths`: in tokens."""
+        """Return each worker's totals of a plan that it does alone; `lengths`: tokens per reply."""
         totals = {
             ("", name): CallTotals(Decimal(1), output=Decimal(tokens))
             for name, tokens in zip(names, lengths, strict=True)
@@ -374,7 +374,7 @@ def plan_totals(training: TrainingJob) -> PlanTotals:
 
 
 def estimate_text(training: TrainingJob) -> str:
-    """Return a training's estimates (plans, dollars, memory, hours) as lines of text."""
+    """Return a training's estimates (plans, dollars, memory, hours) as lines of text to print."""
     config, sizes, totals = training.config, batch_sizes(training.config), plan_totals(training)
     weight_dtype(config)  # like the next call, raises errors that the training would raise
     refuse_missing_folder(config)
@@ -431,7 +431,7 @@ def _usd(value: Decimal | None) -> str:
 
 
 def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:
-    """Return the batch on each of `devices` devices; prompt length: the longest of 50 prompts."""
+    """Return the batch on each of several devices; prompts are as long as the longest of 50."""
     config, sizes = training.config, batch_sizes(training.config, devices)
     prompts = (training.prompts.shown(row).prompt for row in training.rows(50))
     longest = max(len(prompt.encode()) for prompt in prompts)

@@ -1,7 +1,8 @@
-"""Training data of a policy: rows (ids of questions), and drawn or given plans for a warm start.
+"""Training data of a conductor: rows (ids of questions), and random or given plans to start with.
 
-Random workers would teach a model to ignore the question (EXPERIMENTS.md). So a plan's workers
-depend on the words that question and subtask share with each worker's card, not on targets.
+In random plans, random workers would teach a model to ignore the question (EXPERIMENTS.md). So a
+plan's workers depend on the words that question and subtask share with each worker's card, not on
+correct answers.
 """
 
 import re
@@ -67,7 +68,7 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
     "program": ("Write the program", "Write the code in Python"),
     "plan": ("Take the question apart into steps", "Name the steps that are needed"),
 }
-"""Wordings for each kind of subtask, drawn independently of the question."""
+"""Kind of subtask -> its wordings, of which one is drawn independently of the question."""
 ROLES = ("gather", "check", "finish", "plan")  # words that cards share with their phrases count
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
@@ -83,14 +84,15 @@ SHAPES: tuple[tuple[str, ...], ...] = (
     ("solve", "|solve", "finish"),
     ("gather", "use", "gather", "use"),
 )
-"""Plans as kinds of subtask, in order. A step reads all earlier steps; with `|` it reads none."""
+"""Shapes of random plans: the kinds of their subtasks, in order. A step reads all earlier steps;
+with `|` it reads none."""
 FLOOR = 1e-6
 MOST_LINES, MOST_WORDS = 8, 12  # maximum lines of a made-up reply, and words of a line
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """One prompt of the policy, by ids; `workers` is empty if it lists the whole pool in order."""
+    """One prompt of a training, by ids; `workers` is empty if the whole pool is listed in order."""
 
     suite: str
     question: str
@@ -99,14 +101,14 @@ class TrainingRow:
     first: str = ""  # id of the first round that a later round continues
 
     def as_columns(self) -> dict[str, Any]:
-        """Return the row as the columns of TRL's data set."""
+        """Return the row as the columns of a data set for TRL."""
         plain: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         return {**plain, "workers": list(self.workers)}
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row with its texts, for a warm start and a tokenizer. Never saved to a file."""
+    """A training row with its texts, for a warm start and a tokenizer. Never saved to a file."""
 
     row: TrainingRow
     question: str  # the question's text, as sent to a worker
@@ -126,7 +128,7 @@ def draw_rows(
     display: ShownWorkers,
     seed: int,
 ) -> list[TrainingRow]:
-    """Return `count` rows: a suite's question repeats only after all its questions were used."""
+    """Draw training rows; a question repeats only after all questions of its suite were used."""
     rng = Random(f"podium rows {seed}")
     names = list(questions)
     each = [weights.get(name, float(len(questions[name]))) for name in names]
@@ -149,7 +151,7 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
 
 
 ChatTemplate = Callable[[list[dict[str, str]]], str]
-"""Turns chat messages into the text that the policy continues: its tokenizer's template."""
+"""A function that turns chat messages into a prompt's text, by a tokenizer's chat template."""
 
 
 def joined(messages: list[dict[str, str]]) -> str:
@@ -162,23 +164,23 @@ def _chat(turns: Sequence[ChatMessage]) -> list[dict[str, str]]:
 
 
 EarlierRound = tuple[str, str]
-"""The policy's whole text of a first round, and the last reply of its workflow, for the prompt of
-a later round. Saved only if every suite's texts may be published (rounds.py)."""
+"""A first round in the prompt of a later round: the conductor's whole text, and the last reply of
+its workflow. Saved only if every suite's texts may be published (rounds.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptBuilder:
-    """Makes the prompts of rows from the questions, the workers' cards and the plan format."""
+    """Makes the prompts of training rows from questions, workers' cards and the plan format."""
 
     form: PlanFormat
     spec: PoolSpec
     question: Callable[[TrainingRow], Question]
     earlier: Mapping[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
-    """First rounds by id (`TrainingRow.first`)."""
+    """First rounds (the conductor's text, the answer) by id, `TrainingRow.first`."""
     template: ChatTemplate = joined
 
     def messages(self, row: TrainingRow) -> list[dict[str, str]]:
-        """Return the policy's prompt, as chat messages."""
+        """Return a training row's prompt for the conductor, as chat messages."""
         turns = plan_prompt(self.form, self.question(row).text, self._cards(row))
         if row.first:
             turns = later_prompt(self.form, turns, *self.earlier[row.first])
@@ -188,14 +190,14 @@ class PromptBuilder:
         return tuple(self.spec.worker(name).card for name in row.workers or self.spec.names)
 
     def shown(self, row: TrainingRow) -> ShownRow:
-        """Return a row with its texts: question, cards and prompt."""
+        """Return a training row with its texts: question, cards and prompt."""
         prompt, template = self.template(self.messages(row)), self.template
         workers, known_cards = row.workers or self.spec.names, self._cards(row)
         cards = known_cards if self.form.cards else ("",) * len(known_cards)
         return ShownRow(row, self.question(row).text, cards, known_cards, workers, prompt, template)
 
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return a batch of columns with a column `prompt` added (for `Dataset.with_transform`)."""
+        """Return a data set's batch with a column `prompt` added, for `Dataset.with_transform`."""
         columns = zip(*(batch[name] for name in COLUMNS), strict=True)
         rows = (TrainingRow(*ids, workers=tuple(names), first=id) for *ids, names, id in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
@@ -203,7 +205,7 @@ class PromptBuilder:
 
 @dataclass(frozen=True, slots=True)
 class QuestionKinds:
-    """Clusters of questions by their words."""
+    """Clusters (kinds) of questions, by the words in the questions."""
 
     stems: dict[str, int]
     weights: Floats  # (stems,): inverse document frequencies
@@ -215,12 +217,12 @@ class QuestionKinds:
         return int(np.argmin(((self.centres - vector) ** 2).sum(axis=1)))
 
     def affinities(self, card: str) -> Floats:
-        """Return (kinds,): the dot product of each kind's centre and a worker's card, 0 or more."""
+        """Return how similar a worker's card is to each kind (kinds,): dot products, 0 or more."""
         return np.asarray(self.centres @ _vector(card, self.stems, self.weights), dtype=np.float64)
 
 
 def asking_sentences(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the sentences of each text, without those that many texts have (boilerplate).
+    """Return each text's sentences, without boilerplate: sentences that many of the texts have.
 
     >>> asking_sentences(["Let c be 2. What is c? Think.", "What is 1? Think.", "Sum 2. Think."])[
     ...     "Let c be 2. What is c? Think."
@@ -252,7 +254,7 @@ def stem_overlaps(text: str, texts: Sequence[str]) -> Floats:
 
 
 def cluster_questions(texts: Sequence[str], count: int, seed: int) -> QuestionKinds:
-    """Cluster the questions into `count` kinds, or fewer if fewer questions are distinct."""
+    """Cluster questions into `count` kinds, or into fewer if fewer questions are distinct."""
     counts = Counter(stem for text in texts for stem in set(_stems(text)))
     limit = max(1.0, MOST_COMMON * len(texts))
     stems = sorted(stem for stem, times in counts.items() if times <= limit)
@@ -271,7 +273,7 @@ def _stems(text: str) -> list[str]:
 
 
 def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
-    """Return (stems,) of length 1: sublinear counts times weights; zeros if no stem is known."""
+    """Return a text as a unit vector (stems,): weighted log counts; zeros if no stem is known."""
     vector = np.zeros(len(index))
     for stem in _stems(text):
         if stem in index:
@@ -282,12 +284,12 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
 
 
 class PlanCorpus:
-    """Draws plans for questions, with the random generator that each call passes."""
+    """A source of plans for a warm start; each call passes the random generator that draws."""
 
     def __init__(
         self, shown_rows: Sequence[ShownRow], form: PlanFormat, recipe: PlanRecipe, seed: int
     ) -> None:
-        """Cluster the questions into kinds, by which workers are weighted."""
+        """Cluster the rows' questions into kinds, on which the choice of workers depends."""
         self._form, self._recipe = form, recipe
         carded = any(card for row in shown_rows for card in row.known)
         self._prior: Prior = recipe.prior if carded else "kinds"
@@ -300,17 +302,17 @@ class PlanCorpus:
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities = cache(self._kinds.affinities)
         self.own: Mapping[TrainingRow, str] = {}
-        """Row -> plan used instead of a drawn one: from a file, or the model's own. Later
-        rounds use it with a probability of one half."""
+        """Row -> plan that replaces a random plan: from a file, or the model's own. Later rounds
+        use this plan with a probability of one half."""
 
     def drawn(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return a prompt and the completion to learn, of a first round or of a later one."""
+        """Return a prompt and the completion to learn, of a first round or a random later round."""
         if self._recipe.later and rng.random() < self._recipe.later:
             return self.later(row, rng)
         return row.prompt, self.own.get(row.row) or self.plan(row, rng)
 
     def later(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return a later round's prompt, with a made-up reply, and completion: a plan or none."""
+        """Return a later round's prompt, with a made-up reply, and a plan or three empty lists."""
         first_prompt = plan_prompt(self._form, row.question, row.cards)
         turns = later_prompt(
             self._form, first_prompt, self._either(row, rng), made_up_reply(row.question, rng)
@@ -351,7 +353,7 @@ class PlanCorpus:
         return numbers
 
     def _doers(self, row: ShownRow, sentences: Sequence[str], rng: Random) -> list[int]:
-        """Return a worker for each sentence; one worker may do several."""
+        """Return a worker's number for each sentence of a question; a worker may get several."""
         numbers: list[int] = []
         for sentence in sentences:
             weights = self._weights(row, self._kind_of[sentence], "use")
@@ -370,7 +372,7 @@ class PlanCorpus:
         return [float(weight) for weight in weights**self._recipe.sharpness]
 
     def given(self, row: ShownRow, workers: Sequence[str]) -> str:
-        """Return the plan in which these workers do one step each, in order, as a completion."""
+        """Return a plan as a completion: these workers do one step each, in this order."""
         numbers = [row.workers.index(worker) for worker in workers]
         subtasks = [f"{PHRASES['use'][0]}."] * len(numbers)
         return self._written(
@@ -392,7 +394,7 @@ class PlanCorpus:
 
 
 def plan_corpus(config: TrainingConfig, shown_rows: Sequence[ShownRow]) -> PlanCorpus:
-    """Return a warm start's source of plans; without [recursion] it draws no later rounds."""
+    """Return the source of a warm start's plans; without [recursion] it draws no later rounds."""
     recipe = config.warm_start.options
     recipe = recipe if config.recursion else recipe.model_copy(update={"later": 0.0})
     return PlanCorpus(shown_rows, config.form, recipe, config.run.seed)

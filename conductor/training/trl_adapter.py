@@ -1,7 +1,7 @@
 """The private methods of TRL's GRPOTrainer that a training replaces, each under a public name.
 
-Nothing else of TRL is replaced; tests/conductor/training/test_trl_adapter.py compares each method
-with the installed release (TRL 1.16).
+No other method of TRL is replaced; tests/conductor/training/test_trl_adapter.py compares each
+method with the installed release (TRL 1.16).
 """
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
@@ -21,15 +21,15 @@ class TrlAdapter(Trainer):
         return super()._generate(prompts)
 
     def write_turn(self, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
-        """Generate the tokens of one conversation turn for each prompt."""
+        """Generate the tokens of one conversation turn for each prompt of a batch."""
         return super()._generate_single_turn(prompt_ids, *arguments, **options)
 
     def write_and_score(self, inputs: Any) -> Any:
-        """Generate completions for the rows of a batch, and score them."""
+        """Generate a completion for each row of a batch, and score the completions."""
         return super()._generate_and_score_completions(inputs)
 
     def save_step(self, model: Any, trial: Any) -> None:
-        """Save the state of a step as a checkpoint."""
+        """Save the trainer's state after a step as a checkpoint."""
         super()._save_checkpoint(model, trial)
 
     def _generate(self, prompts: Any) -> Any:
