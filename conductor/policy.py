@@ -276,7 +276,8 @@ def _most_calls(args: Any) -> int:
     form = PlanFormat(max_steps=int(args.get("max_steps") or MAX_STEPS))
     further = args.get("rounds")
     rounds = RoundLimits(FURTHER if further is None else int(further), int(cap) if cap else None)
-    return min(rounds.calls(form), form.max_steps * (rounds.further + 1))
+    first = max(rounds.calls(form), form.max_steps)  # a first plan runs whole, whatever `max_calls`
+    return min(first, form.max_steps * (rounds.further + 1))
 
 
 @solver

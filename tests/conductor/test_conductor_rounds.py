@@ -235,6 +235,7 @@ def test_the_usual_limit_is_less_than_twice_the_calls_of_the_longest_plan() -> N
     assert expected(7, {}) == (0, 9)
     assert expected(7, {"max_steps": 2, "rounds": 3, "max_calls": 20}) == (0, 8)
     assert expected(7, {"rounds": 0}) == (0, 5)
+    assert expected(7, {"max_calls": 1}) == (0, 5)  # a first plan runs whole
 
 
 def test_a_dollar_limit_cannot_hold_where_a_call_has_no_price() -> None:
