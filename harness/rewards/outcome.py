@@ -3,7 +3,7 @@
     reward = RewardClient("http://127.0.0.1:8000")
     outcomes = await reward.score(items)
 
-It needs the standard library only: trainers import it into environments with other versions.
+The module needs the standard library only: trainers import it into their own environments.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class RewardItem:
     workers: tuple[str, ...] = ()
     """Names of the workers in the policy's prompt, in its order; empty: all workers of the pool."""
     first: str = ""
-    """If the policy continues an earlier plan of its own, that round's id (conductor/policy.py)."""
+    """Id of the round (an earlier plan and its result) that this completion continues, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RewardOutcome:
     components: Mapping[str, float | None] = field(default_factory=lambda: EMPTY)
     """`correct`: the grade; `parsed`: 1 if an answer was found, else 0. Each is None if unknown."""
     usage: Usage | None = None
-    """Tokens of all worker calls; None if a worker reported none, zero if no worker was called."""
+    """Tokens of all worker calls, zero if there was no call; None if a worker's are unknown."""
     usd: Decimal | None = None  # at list prices; None if a call had no price
     calls: int = 0
     latency_s: float = 0.0
@@ -213,7 +213,7 @@ class RewardCounter:
     """Counts outcomes and dollars, and refuses if too many outcomes have no value; thread-safe."""
 
     def __init__(self, max_masked: float, masked_after: int) -> None:
-        """Take the maximum share of outcomes without a value, checked from `masked_after` on."""
+        """Take the maximum share without a value; it is checked after `masked_after` outcomes."""
         self._max_masked = max_masked
         self._after = masked_after
         self._by_status: Counter[Status] = Counter()

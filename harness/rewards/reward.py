@@ -182,10 +182,10 @@ OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading took longer than its t
 GradingRow = tuple[str, str, int, str, float | None]
 """A reply to grade in another process: suite, question, epoch, text, seconds left."""
 RowGrader = Callable[[Sequence[GradingRow]], list[GradingResult]]
-"""Grades such replies in order until a slice of time is over; returns the results until then."""
+"""Function that grades rows (`GradingRow`) in order for a slice of time; returns the results."""
 
 OnDone = Callable[[int, GradingResult], None]
-"""Called in the event loop when a task is graded, with its index in a list and its result."""
+"""Function called in the event loop when a task is graded, with the task's index and result."""
 
 
 @dataclass(frozen=True, slots=True)

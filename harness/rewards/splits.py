@@ -66,7 +66,7 @@ def load_training_split(
 
 
 BareText = Callable[[Question], str]
-"""Returns a question's text without its suite's instruction."""
+"""Function that returns a question's text without its suite's instruction."""
 
 
 def whole_text(question: Question) -> str:

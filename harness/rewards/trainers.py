@@ -333,9 +333,9 @@ ComputeScore = Callable[..., Awaitable[dict[str, Any]]]
 def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScore:
     """Return verl's `compute_score` (verl 0.9.1, trainer/ppo/reward.py and its reward managers).
 
-    The column `data_source` is the suite, `extra_info.question` the question's id. The function
-    is async because verl runs a callable object as if it were sync. With `raise`, verl's manager
-    of rewards `naive` ends training, but `rate_limited` silently writes 0: use `naive`, or `zero`.
+    The column `data_source` is the suite, `extra_info.question` the question's id. The function is
+    async because verl runs a callable object as if it were sync. If `raise` is set, verl's `naive`
+    reward manager ends training, but `rate_limited` silently writes 0: use `naive`, or `zero`.
     """
     choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
@@ -412,10 +412,10 @@ def openrlhf_reward(
         # my_reward.py, for --reward.remote_url my_reward.py
         reward_func = openrlhf_reward(make, on_unscored="raise")
 
-    It is called in a thread with one decoded query (prompt and reply), its prompt and its label,
-    `suite/question`; threads share one reward. OpenRLHF catches an exception, continues without a
-    reward, and then fails when it makes its batch (trainer/ppo_utils/experience_maker.py): so with
-    `raise` a run stops and does not learn from it. `zero` continues, and logs `unscored`.
+    OpenRLHF calls the function in a thread with one decoded query (prompt and reply), its prompt
+    and its label, `suite/question`; threads share one reward. OpenRLHF catches an exception, goes
+    on without a reward, then fails to make its batch (trainer/ppo_utils/experience_maker.py): with
+    `raise` a run stops and learns nothing from the failure. `zero` continues, and logs `unscored`.
     """
     choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 

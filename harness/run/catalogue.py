@@ -114,7 +114,7 @@ class RunRequest:
     """System -> option -> value (`-S`); the system `""` is every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites to learn from (train splits); empty: each suite's own
     profile: Path | None = None
-    """Directory of a run whose single workers' answers to train questions are reused, or None."""
+    """Directory of a run whose single workers' answers to train questions are reused; or None."""
     match: str | None = None
     """System whose cost the `compute-matched-*` systems match; None: the conductor."""
     headline: str | None = None

@@ -1,4 +1,4 @@
-"""The drill: sends a short test question to each worker of a live pool before a run uses it."""
+"""The drill: sends a short test question to each worker of a live pool, before any run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

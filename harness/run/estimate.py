@@ -148,7 +148,7 @@ class EstimateLine:
     basis: str = "nothing left"
     dearest: Decimal | None = Decimal(0)  # maximum cost of a question, grading excluded
     first: FirstCall | None = None
-    """Cost and worker of the cheapest first call; None if some question's has no maximum cost."""
+    """Dollars and worker of the cheapest first call; None if some first call has no maximum."""
     judges: bool = False
 
     @property

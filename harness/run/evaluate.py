@@ -81,7 +81,7 @@ JOURNAL = 1
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """Functions that need several packages; podium/cli/ supplies them."""
+    """Functions that a run needs from other packages; podium/cli/ supplies them."""
 
     choose: Callable[[Mapping[str, float]], str]
     """Accuracy per worker, in pool order -> the best single worker."""

@@ -229,7 +229,7 @@ class PastRuns:
 
 
 def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
-    """Return the pool's calls in past run directories, priced by `book`; UserError if damaged."""
+    """Return the pool's calls in past runs, priced by `book`; UserError if a file is damaged."""
     past = PastRuns()
     slots = {slot.name: slot for slot in spec.slots}
     runs = (files for path in dirs if has_system_runs(path) for files in system_runs_below(path))

@@ -84,7 +84,7 @@ IN_PROCESS = {"hf": "transformers"}
 
 
 def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
-    """Return why a pool's models cannot be called or priced; `conductor`, `grader`: include it."""
+    """Return why a pool's models cannot be called or priced (conductor, grader: only if True)."""
     roles = {CONDUCTOR: conductor, GRADER: grader}
     reasons: list[str] = []
     for slot in (slot for slot in spec.slots if roles.get(slot.name, True)):
@@ -447,7 +447,7 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
 
 
 def match_target(match: str | None, systems: Sequence[str]) -> str | None:
-    """Return the system whose cost compute-matched controls match: `match`, else a conductor."""
+    """Return the system in a run whose cost compute-matched controls match; None if missing."""
     if match:
         return match if match in systems else None
     keyed = {manifest_key(name): name for name in reversed(systems)}  # first of equal cards

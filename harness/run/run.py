@@ -141,7 +141,7 @@ def run(
     controls: Controls,
     open_lease: LeaseOpener | None = None,
 ) -> RunOutcome:
-    """Do a requested run, which may end early and be resumed; UserError before any call or file."""
+    """Do a requested run, resumable if it stops; UserError, before any call or file, if refused."""
     return run_job(RequestReader(request, catalogue, controls), open_lease)
 
 

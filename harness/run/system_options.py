@@ -18,7 +18,7 @@ OptionsBySystem = Mapping[str, Mapping[str, Any]]
 def chosen_options(system: str, options: OptionsBySystem, catalogue: Catalogue) -> dict[str, Any]:
     """Return the options that a run sets for a system; UserError if a value has a wrong type.
 
-    An option for one system overrides the same for all systems; `NAME@K`'s override `NAME`'s.
+    `-S SYSTEM.OPTION` overrides `-S OPTION`; options of `NAME@K` override those of `NAME`.
     """
     has = catalogue.options(system) if options else {}
     targets = dict.fromkeys(("", *reversed(_names(system))))
@@ -46,7 +46,7 @@ def _checked(system: str, option: Parameter, value: Any) -> Any:
 
 
 def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
-    """Return the solver arguments that a system's name sets: K of `NAME@K`, or a variant's own."""
+    """Return the solver arguments that a system's name sets by its K (a number or name), if any."""
     k = split_k(system)[1]
     if card.takes_name:
         return card.methods.arguments(k)

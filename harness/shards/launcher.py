@@ -22,7 +22,7 @@ class Launcher(Protocol):
         ...
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return shard -> exit status for processes ended since the last call; None: lost one."""
+        """Return shard -> exit status for processes ended since the last call; None if lost."""
         ...
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class LocalLauncher:
 
 
 def end_with_input() -> None:
-    """When the launcher ends, and so closes this process's stdin, interrupt it like Ctrl-C."""
+    """When the launcher ends, and so closes this process's stdin, interrupt this process."""
     signal(SIGINT, default_int_handler)  # a shell's background jobs ignore SIGINT
     pthread_sigmask(SIG_UNBLOCK, {SIGINT})  # children of a Ray actor start with it blocked
 

@@ -110,7 +110,7 @@ class LeaseBook:
         return "granted"
 
     def reserve(self, shard: str, generation: int, provider: str, calls: int) -> list[float]:
-        """Return delays, in seconds, after which calls may begin; leave out any over `TURNS_S`."""
+        """Return delays, in seconds, until a provider's calls may begin; none exceeds `TURNS_S`."""
         self._of(shard, generation)
         return self.turns.reserve(provider, calls, TURNS_S)
 

@@ -32,7 +32,7 @@ PAUSE_S = 0.3
 LOOK_S = 0.05
 KERNEL = Path("/proc/sys/kernel/random/boot_id")
 """File with the id of the machine's boot. If a shard's last process was on the same machine, a free
-file lock proves that it has ended."""
+file lock proves that the process has ended."""
 
 
 class LeaseLost(Exception):
@@ -47,7 +47,7 @@ def _client() -> httpx.Client:
 
 @dataclass(slots=True)
 class HeldLease:
-    """The lease of dollars of one shard's process; sends the server one request at a time."""
+    """A lease of dollars held by a shard's process; it sends the server one request at a time."""
 
     folder: Path
     granted: Decimal | None = None

@@ -88,7 +88,7 @@ class Sharding:
 
 
 def run_sharded(reader: RequestReader, sharding: Sharding) -> RunOutcome:
-    """Do a requested run in shards; it may end early and be resumed. UserError before any call."""
+    """Do a requested run in shards, resumable if it stops; UserError, before calls, if refused."""
     request = reader.request
     _refuse_unfit(request, sharding)
     log_dir = request.log_dir
