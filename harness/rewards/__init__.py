@@ -1,5 +1,5 @@
-"""Scorers as rewards: the function that scores an evaluation rewards training.
+"""Rewards for training, computed by the functions that grade an evaluation.
 
-Read `outcome`, `reward`, `splits`, then `trainers`, or `server` and `reward_service`. `outcome` and
-`trainers` need the standard library only, since they run in a trainer's own environment.
+Read the modules `outcome`, `reward`, `splits`, then `trainers`, or `server` and `reward_service`.
+`outcome` and `trainers` need the standard library only, as they run in a trainer's environment.
 """

@@ -1,9 +1,9 @@
-"""Items to reward and their outcomes, and a client that requests rewards over HTTP.
+"""Completions to reward (items), their outcomes, and a client that requests outcomes over HTTP.
 
     reward = RewardClient("http://127.0.0.1:8000")
     outcomes = await reward.score(items)
 
-Standard library only: trainers import this module into environments with other versions.
+The module needs the standard library only: trainers import it into their own environments.
 """
 
 import asyncio
@@ -26,28 +26,29 @@ from podium.harness.records import EMPTY, Question, Usage
 
 
 class Status(StrEnum):
-    """Why an outcome has a value or no value. The policy in training causes the first three."""
+    """Why an item has a reward or none; the policy (model in training) causes the first three."""
 
     SCORED = "scored"
     INVALID_ACTION = "invalid_action"
-    """The completion should be a workflow, but is invalid: the reward settings give its value."""
+    """The completion should be a workflow, but is invalid: the reward's settings give its value."""
     POLICY_FAULT = "policy_fault"
-    """The workflow itself caused its failure (e.g. too long a context): it has a value."""
+    """The workflow caused its own failure, e.g. by a request that is too long: it has a value."""
     WORKER_ERROR = "worker_error"  # a worker gave no reply after its retries
     SCORER_ERROR = "scorer_error"
-    """Grading failed: a sandbox is down, a disk is full, or only a model could judge."""
+    """Grading failed: a sandbox is down, a disk is full, or only a model could judge the reply."""
     TIMEOUT = "timeout"
-    """The item's deadline passed, and its programs were ended. (Program limits are graded.)"""
+    """The item's deadline passed. (A program that exceeds its own limits gets a grade instead.)"""
     BUDGET = "budget"  # the dollar limit was reached before this item started
 
 
 VALUED = (Status.SCORED, Status.INVALID_ACTION, Status.POLICY_FAULT)
-"""Statuses that the policy causes; outcomes with other statuses have no value and are masked."""
+"""Statuses that the policy (the model in training) causes. An outcome with any other status has no
+value: it is masked, that is, a trainer leaves its item out."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardItem:
-    """One completion to reward, for a question that is addressed by id, never by its text."""
+    """One completion to reward, for a question that is named by its id, never by its text."""
 
     suite: str
     question: str
@@ -55,47 +56,47 @@ class RewardItem:
     epoch: int = 1  # in some suites, a question's form depends on it
     replicate: int = 0  # the k-th equal completion of a group: executed again, but graded once
     workers: tuple[str, ...] = ()
-    """The workers in the policy's prompt, in the order of their numbers; empty: the pool's."""
+    """Names of the workers in the policy's prompt, in its order; empty: all workers of the pool."""
     first: str = ""
-    """In a second round, the id of the first round that it continues (conductor/policy.py)."""
+    """Id of the round (an earlier plan and its result) that this completion continues, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanTrace:
-    """The workflow that was executed for an item, for logs."""
+    """A record, for logs, of the workflow that was executed for one item."""
 
     workers: tuple[str, ...]  # worker of each step; empty if an earlier answer is kept
     plan: str = ""  # the workflow as JSON; empty if the suite's questions must not be published
     cached: int = 0  # calls that were not made, because the same reply had been paid for
     leaked: bool | None = None
-    """Whether a subtask already contains the target (splits.py); None if unknown."""
+    """Whether a subtask of the plan contains the question's target (splits.py); None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardOutcome:
-    """The result of one item."""
+    """The reward of one item (a completion) with its cost, or the reason why it has no reward."""
 
     value: float | None
-    """The reward; None exactly if the status is not in `VALUED`, so not caused by the policy."""
+    """The reward; None exactly if the policy did not cause the status (one not in `VALUED`)."""
     status: Status
     components: Mapping[str, float | None] = field(default_factory=lambda: EMPTY)
-    """Always the keys `correct` and `parsed`; None if unknown, never a silent 0."""
+    """`correct`: the grade; `parsed`: 1 if an answer was found, else 0. Each is None if unknown."""
     usage: Usage | None = None
-    """Worker tokens; None if a worker reported none. All zero if no worker was asked."""
+    """Tokens of all worker calls, zero if there was no call; None if a worker's are unknown."""
     usd: Decimal | None = None  # at list prices; None if a call had no price
     calls: int = 0
     latency_s: float = 0.0
     grading_s: float = 0.0
-    """Part of `latency_s`: seconds from the answer to the end of its grading."""
+    """Seconds from the answer to the end of its grading; part of `latency_s`, the item's total."""
     shared: bool = False
     reason: str = ""  # one sentence; never a question's text
     work: PlanTrace | None = None
-    """None if no workflow was read, or the completion is the answer."""
+    """The executed workflow; None if none could be read, or if the completion is the answer."""
     rule: str = ""  # the rule that read the reply (`podium suites SUITE --rules`), if any did
 
 
 class RewardScorer(Protocol):
-    """An object that rewards items: `Reward` in this process, `RewardClient` in another."""
+    """Protocol of objects that reward items: `Reward` in this process, `RewardClient` over HTTP."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order; UserError if an item's question is unknown."""
@@ -104,7 +105,7 @@ class RewardScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """An item's cost, for rewards that depend on more than its grade; unknown dollars are None."""
+    """The cost of one item, for rewards that depend on cost; `usd` is None if it is unknown."""
 
     usd: Decimal | None = Decimal(0)
     calls: int = 0
@@ -115,23 +116,23 @@ NO_EFFORT = Effort()
 
 
 class RewardRule(Protocol):
-    """A rule that sets the reward of an outcome."""
+    """Protocol of a rule that computes an item's reward from its status, grade and cost."""
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward; None if it is unknown, as for a status not caused by the policy."""
+        """Return an item's reward; None if unknown, or if the policy did not cause the status."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeValues:
-    """Rewards by status, independent of cost; a right answer gets 1."""
+    """A rule for rewards that depend on status and grade, not on cost; a right answer gets 1."""
 
     wrong: float = 0.0  # a reply that was graded and is wrong, or has no answer in it
     invalid_action: float = 0.0
     policy_fault: float = 0.0
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward; None for a status that the policy does not cause.
+        """Return an item's reward; None if the policy did not cause the status.
 
         >>> PAPER.of(Status.SCORED, 0.0), PAPER.of(Status.INVALID_ACTION, 0.0)
         (0.5, 0.0)
@@ -146,16 +147,17 @@ class OutcomeValues:
 PLAIN = OutcomeValues()  # the grade itself, as in an evaluation's mean
 
 PAPER = OutcomeValues(wrong=0.5)
-"""1 right, 0.5 well-formed but wrong, 0 unreadable (Conductor, arXiv 2512.04388, section 3.1)."""
+"""Rewards of the Conductor paper (arXiv 2512.04388, section 3.1): 1 for a right answer, 0.5 for a
+wrong answer of a well-formed plan, 0 for an unreadable plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The answer of a completion before grading, or why there is none."""
+    """The answer to an item's question before grading, or the reason why there is none."""
 
     text: str | None  # the answer; None exactly if the status is not `SCORED`
     status: Status = Status.SCORED
-    """`SCORED`: grade the text. Any other: why there is nothing to grade."""
+    """`SCORED` if there is a text to grade; any other status is the reason why there is none."""
     usage: Usage | None = field(default_factory=Usage)
     usd: Decimal | None = Decimal(0)
     calls: int = 0
@@ -169,48 +171,49 @@ class Rollout:
 
 
 Sampler = Callable[[RewardItem, Question], Awaitable[Rollout]]
-"""Turns an item's completion into an answer; the question has no target. It raises WorkerError if
-a worker fails and SpendLimit at the dollar limit; a malformed completion gives a status, never an
-exception. Its optional method `check` raises UserError if an item has an unknown name."""
+"""Function that turns an item's completion into an answer; its question has no target. It raises
+WorkerError if a worker fails and SpendLimit at the dollar limit; a malformed completion gives a
+status, never an exception. Its optional method `check` raises UserError if an item names an
+unknown worker or an unknown earlier round."""
 
 
 async def as_reply(item: RewardItem, question: Question) -> Rollout:
-    """Answer with the completion itself."""
+    """Return the item's completion itself as the answer to its question."""
     return Rollout(item.completion)
 
 
 WINDOW = 512
-"""Number of latest outcomes of which the masked share is computed: enough that a busy hour does not
-end a run by chance, few enough that earlier successes do not hide an outage."""
+"""Number of latest outcomes of which the masked share (without a value) is computed: enough that a
+busy hour does not end a run by chance, few enough that earlier successes do not hide an outage."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardCounts:
-    """Counts of a reward's outcomes so far."""
+    """Counts of the outcomes that one `Reward` has returned so far."""
 
     by_status: Mapping[Status, int]
-    """Always every status, so that a trainer's log has the same keys at every step."""
+    """Status -> number of items; every status is a key, so that logs always have equal keys."""
     usd: Decimal  # list prices of all answers that have one
     shared: int
     abandoned: int
-    """Gradings that exceeded their time and could not be ended: each may still block a thread."""
+    """Number of gradings past their time that could not be ended: each may block a thread."""
 
     @property
     def items(self) -> int:
-        """Number of items so far."""
+        """Number of items with an outcome so far."""
         return sum(self.by_status.values())
 
     @property
     def masked(self) -> int:
-        """Number of items without a value."""
+        """Number of items whose outcome has no value (reward)."""
         return self.items - sum(self.by_status[status] for status in VALUED)
 
 
 class RewardCounter:
-    """The running counts, safe to use from several threads."""
+    """Counts outcomes and dollars, and refuses if too many outcomes have no value; thread-safe."""
 
     def __init__(self, max_masked: float, masked_after: int) -> None:
-        """Refuse once more than `max_masked` (a share) of the latest outcomes have no value."""
+        """Take the maximum share without a value; it is checked after `masked_after` outcomes."""
         self._max_masked = max_masked
         self._after = masked_after
         self._by_status: Counter[Status] = Counter()
@@ -223,22 +226,22 @@ class RewardCounter:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type["RewardCounter"], tuple[float, int]]:
-        """Pickle the limits only: counts start from zero in another process."""
+        """Pickle the limits only: in another process, counts of outcomes start from zero."""
         return RewardCounter, (self._max_masked, self._after)
 
     def counts(self, abandoned: int = 0) -> RewardCounts:
-        """Return the counts so far."""
+        """Return the counts of outcomes so far, with the given number of `abandoned` gradings."""
         with self._lock:
             by_status = {status: self._by_status[status] for status in Status}
             return RewardCounts(by_status, self.usd, self._shared, abandoned)
 
     def pay(self, usd: Decimal | None) -> None:
-        """Add the price of an answer; None is unknown and adds nothing."""
+        """Add the price of an answer to the total; an unknown price (None) adds nothing."""
         with self._lock:
             self.usd += usd or 0
 
     def note(self, outcome: RewardOutcome, *, latest: bool = True) -> None:
-        """Count one outcome; if `latest`, it also counts for the masked share."""
+        """Count one outcome; if `latest`, also for the masked share (outcomes without a value)."""
         masked = outcome.value is None
         with self._lock:
             self._by_status[outcome.status] += 1
@@ -250,7 +253,7 @@ class RewardCounter:
 
     @property
     def refusal(self) -> str:
-        """The error message if the masked share has ever been above its limit; else empty."""
+        """The error once too large a share of the latest outcomes has no value; else empty."""
         with self._lock:
             size, masked = len(self._latest), sum(self._latest)
             if not self._refusal and size >= self._after and masked > self._max_masked * size:
@@ -263,52 +266,52 @@ class RewardCounter:
             return self._refusal
 
     def refuse(self) -> None:
-        """Raise TooManyMasked if the masked share has ever been above its limit."""
+        """Raise TooManyMasked if too large a share of the latest outcomes ever had no value."""
         if self.refusal:
             raise TooManyMasked(self.refusal)
 
 
 MASKED = "too_many_masked"
-"""The `kind` of the permanent 503: too large a share of items has no value."""
+"""Field `kind` in the body of a permanent HTTP 503: too large a share of items has no value."""
 BUSY = "unscored"  # the `kind` of a temporary 503: this item has no value; a retry may help
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Opens URLs without `http_proxy`: the service is on this machine or in this cluster."""
+"""Opens URLs without the proxy `http_proxy`: a reward service is on this machine or cluster."""
 
 MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
-"""Maximum share of items for which no service is reached, and number of items before this is
+"""Maximum share of items for which no reward service is reached, and number of items before this is
 checked: a service that is down cannot report the masked share itself."""
 
 LONGEST_WAIT_S = 30.0  # maximum seconds between two tries
 
 
 class NoValue(PodiumError):
-    """An item has no value, and its trainer cannot mask it. HTTP status 503: a retry may help."""
+    """An item has no value (reward), and its trainer cannot mask it. HTTP 503: a retry may help."""
 
 
 class ServiceRefusal(UserError, ValueError):
-    """The service refused an invalid request; a retry would fail, too."""
+    """A reward service refused a request, or a client's setting is invalid: a retry fails, too."""
 
 
 class BadBody(UserError):
-    """A trainer's request body is malformed; the message is one sentence."""
+    """A trainer's request body is malformed; the error's message is one sentence."""
 
 
 class _Unreachable(PodiumError):
-    """The service sent no readable reply: a retry may help."""
+    """The reward service sent no readable reply: a retry may help."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardClient:
-    """Requests rewards from a `podium reward serve`; outcomes are the same as in one process."""
+    """Requests outcomes of items from a `podium reward serve`; a `Reward` would return the same."""
 
     url: str
     timeout_s: float = 600.0
-    """Seconds to wait for the reply to a whole batch; the service has a deadline per item."""
+    """Seconds to wait for the reply to a batch of items; the service has a deadline per item."""
     retries: int = 5
-    """Maximum retries; before each, a wait of a random half to all of 1, 2, 4, ... seconds."""
+    """Maximum retries, after waits of 1, 2, 4, ... s, randomly shortened by up to half."""
     token: str = field(default="", repr=False)
-    """The token in the service's `--token-file`; empty if it needs none."""
+    """The token in the service's `--token-file`; empty if the service needs none."""
 
     _counter: RewardCounter = field(
         default_factory=lambda: RewardCounter(MOST_UNREACHED, UNREACHED_AFTER),
@@ -372,7 +375,7 @@ class RewardClient:
 
 
 def _status_error(code: int, body: bytes) -> PodiumError:
-    """Return the error for an HTTP status other than 200, with the service's own sentence."""
+    """Return the exception for an HTTP error status, with the reward service's own sentence."""
     try:
         read: Any = json.loads(body)
     except ValueError:
@@ -385,19 +388,19 @@ def _status_error(code: int, body: bytes) -> PodiumError:
 
 
 def items_json(items: Sequence[RewardItem]) -> dict[str, Any]:
-    """Return the body of a request to score items; keys for workflows are left out if unused."""
+    """Return the JSON body of a request to score items, without `workers` and `first` if empty."""
     optional = ("workers", "first")
     rows = [asdict(item) for item in items]
     return {"items": [{k: v for k, v in row.items() if v or k not in optional} for row in rows]}
 
 
 def outcomes_from(body: Mapping[str, Any]) -> list[RewardOutcome]:
-    """Return the outcomes of a reply; KeyError, TypeError or ValueError if it is malformed."""
+    """Return the outcomes in a service's reply; KeyError, TypeError, ValueError if malformed."""
     return [_outcome_from(cast(Mapping[str, Any], row)) for row in body["outcomes"]]
 
 
 def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
-    """Return an outcome; services of earlier versions have no `grading_s`, `work` and `rule`."""
+    """Return the outcome in a reply's row; older services omit `grading_s`, `work` and `rule`."""
     value, usd, work = row["value"], row["usd"], row.get("work")
     components = cast(Mapping[str, Any], row["components"])
     if work is not None:
@@ -420,7 +423,7 @@ def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
 
 
 def item_of(label: str, completion: str) -> RewardItem:
-    """Return the item for a label `suite/question`; only question ids may contain slashes.
+    """Return the item (completion to reward) for a label `SUITE/QUESTION`; SUITE has no slash.
 
     >>> item_of("humaneval/HumanEval/0", "...").question
     'HumanEval/0'
@@ -437,14 +440,14 @@ _ENDINGS = re.compile(
     r"(?:\s*(?:<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</s>|<eos>|<pad>|<end_of_turn>))+"
     r"\s*\Z"
 )
-"""Special tokens at the end of a text: OpenRLHF keeps them, but they are not part of a reply."""
+"""A model's special tokens at the end of a text: OpenRLHF keeps them, but graders must not."""
 
 _TAIL_LENGTH = 200
-"""Number of characters at the end of a prompt (to find it) and a reply (for special tokens)."""
+"""Characters compared at the end of a prompt (to find it) and of a reply (for special tokens)."""
 
 
 def completion_of(query: str, prompt: str) -> str:
-    """Return the policy's reply: the query without its prompt and without ending tokens.
+    """Return the policy's reply: a query without its prompt and without special tokens at its end.
 
     OpenRLHF cuts off the beginning of a prompt that is too long. BadBody if the prompt is missing:
     a prompt that is graded with the reply could be mistaken for the answer.

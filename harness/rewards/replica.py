@@ -1,8 +1,8 @@
-"""Replicas: the processes in which `podium reward serve --workers N` grades.
+"""Replicas: the N processes in which `podium reward serve --workers N` grades replies.
 
-The service's own process answers HTTP, calls worker models, and keeps the counts and the dollar
-limit. It sends batches of replies to the least loaded replica. A lost replica is restarted, and
-another replica grades its replies; a reply that was in two lost replicas has no value.
+The service's own process answers HTTP, calls worker models, counts outcomes, and enforces the
+dollar limit. It sends batches of replies to the least loaded replica. A lost replica is restarted,
+and another replica grades its replies; a reply that was in two lost replicas has no value.
 """
 
 import os
@@ -20,16 +20,16 @@ from podium.harness.rewards.outcome import Status
 from podium.harness.rewards.reward import GradingResult, GradingRow, RowGrader
 
 TRIES = 2
-"""Tries per reply: a reply that crashes its process must not crash all replicas."""
+"""Maximum tries to grade a reply: a reply that crashes its process must not crash all replicas."""
 LONGEST_PAUSE_S = 30.0
 LOST = "The process that graded it died twice. Another try may succeed."
 
 OpenGrader = Callable[[], AbstractContextManager[RowGrader]]
-"""Opens a replica's grader and its sandbox; a function of a module, because it is pickled."""
+"""Function that opens a replica's grader and sandbox; it is pickled, so it belongs to a module."""
 
 
 class _Grading:
-    """The grader inside a replica; each thread that calls it has its own connection and thread."""
+    """Grades replies inside a replica process; each thread that calls it has a connection."""
 
     def __init__(self, open_grader: OpenGrader) -> None:
         self._open, self._stack, self._closed = open_grader, ExitStack(), Event()
@@ -56,30 +56,30 @@ class _Grading:
 
 
 class _ReplicaManager(BaseManager):
-    """Starts a replica and connects to it."""
+    """Starts a replica process and connects to it."""
 
 
 _ReplicaManager.register("Grading", _Grading)
 
 
 def _own_session() -> None:
-    """Shield a replica from signals to the service's process group: the service ends replicas."""
+    """Shield a replica process from SIGINT and SIGTERM: only the service ends its replicas."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):  # not SIG_IGN, which programs would inherit
         signal.signal(number, lambda number, frame: None)
 
 
 class _Replica:
-    """A replica's process, and its load: the slices (batches of replies) that it grades now."""
+    """A replica process that grades replies, and its load: the number of batches in it now."""
 
     def __init__(self, number: int, open_grader: OpenGrader) -> None:
         self.number, self.load = number, 0
         self.grading: Any = None
-        """None while the process is not ready."""
+        """Connection to the grader in the process; None while the process is not ready."""
         self._open_grader = open_grader
 
     def start(self) -> None:
-        """Start the process and wait until it is ready; UserError if it refuses to start."""
+        """Start the replica's process and wait until it can grade; UserError if the start fails."""
         self._manager = _ReplicaManager(ctx=get_context("spawn"))
         try:
             self._manager.start(_own_session)
@@ -99,17 +99,17 @@ class _Replica:
 
 
 class Replicas:
-    """Grades replies in several processes; callable from any thread."""
+    """Grades replies in several replica processes; any thread may call its methods."""
 
     def __init__(self, open_graders: Sequence[OpenGrader], say: Callable[[str], None]) -> None:
-        """Take a function per replica that opens its grader, and a function to print messages."""
+        """Take a function per replica, which opens its grader, and a function to print messages."""
         self._replicas = [_Replica(*pair) for pair in enumerate(open_graders, 1)]
         self._say, self._stopped = say, Event()
         self._changed = Condition()
 
     @contextmanager
     def run(self) -> Generator[RowGrader]:
-        """Yield a function that grades in replicas; the replicas end with the block."""
+        """Yield a function that grades replies in the replicas, which run during the block."""
         try:
             with ThreadPoolExecutor(len(self._replicas)) as pool:
                 for _ in pool.map(_Replica.start, self._replicas):
@@ -126,7 +126,7 @@ class Replicas:
                     process.kill()
 
     def grade(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
-        """Grade replies in the least loaded replica, and in another if that one is lost."""
+        """Grade replies in the least busy replica; if that process dies, in another one."""
         for _ in range(TRIES):
             with self._changed:
                 while not (ready := [r for r in self._replicas if r.grading is not None]):
@@ -149,7 +149,7 @@ class Replicas:
                 replica.grading = None
 
     def _keep(self, replica: _Replica) -> None:
-        """Restart a replica whenever it is lost."""
+        """Restart a replica each time that its process dies."""
         while not self._stopped.is_set():
             grading = replica.grading  # None: a caller has noticed that the replica is lost
             if grading is not None:

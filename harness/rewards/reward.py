@@ -1,4 +1,4 @@
-"""The reward: scores items, one outcome each, by the function that scores the evaluation."""
+"""Rewards completions (items), one outcome each, by the function that grades evaluations."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -36,11 +36,11 @@ from podium.harness.rewards.splits import SuiteSplit, describe_plan
 from podium.harness.suite import Rewarding, Suite, at_epoch
 
 OFFICIAL = "official"
-"""Name of the program runner that runs all inputs in one process, under common limits."""
+"""Name of the runner that gives a program all its inputs in one process, under common limits."""
 
 
 class DeadlinePassed(PodiumError):
-    """The time for an item is over; its programs were ended."""
+    """Raised if the time for grading an item is over; the item's programs were ended."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds left; negative when it has passed."""
+        """Seconds until the deadline; negative once it has passed."""
         return self.at - monotonic()
 
     def expire(self) -> None:
@@ -61,9 +61,9 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeadlineBox:
-    """A sandbox for one item: wall-clock limits are cut to the item's time left, never raised.
+    """A sandbox for one item: cuts the wall-clock limit of each program to the item's time left.
 
-    Equal to the sandbox that it wraps, because a suite may cache results per sandbox.
+    It equals the sandbox that it wraps, because a suite may cache results per sandbox.
     """
 
     box: Any
@@ -79,15 +79,15 @@ class DeadlineBox:
         return getattr(self.box, name)
 
     def close(self) -> None:
-        """Leave the wrapped sandbox open: other items use it, too."""
+        """Do nothing: other items use the wrapped sandbox, too."""
 
     def run(
         self, program: Any, inputs: Iterable[bytes], limits: Any, *, alone: bool = False
     ) -> Generator[Any]:
-        """Yield the sandbox's outcomes, one per input; DeadlinePassed at the deadline.
+        """Run a program and yield its outcome per input; DeadlinePassed at the item's deadline.
 
         While more time is left than one run may take, inputs go to the sandbox unchanged, so it
-        can batch them; after that one by one, each with the time left as its wall limit.
+        can batch them. Later inputs go one by one, with the time left as their wall-clock limit.
         """
         pending = iter(inputs)
         if program.runner == OFFICIAL:
@@ -100,7 +100,7 @@ class DeadlineBox:
             yield from self._shortened(program, [data], limits, alone)
 
     def _early(self, pending: Iterator[bytes], wall_s: float) -> Generator[bytes]:
-        """Yield inputs while enough time is left for one run; the others stay in `pending`."""
+        """Yield inputs while the time left allows a whole run; later inputs stay in `pending`."""
         while self.deadline.left_s >= wall_s and (data := next(pending, None)) is not None:
             yield data
 
@@ -121,16 +121,16 @@ class DeadlineBox:
 
 REMEMBERED = 1 << 16  # maximum grades cached for equal replies (LRU)
 BATCH = 256
-"""Maximum replies, none of them programs, per call in a thread: one call each would cost more."""
+"""Maximum replies, none of them programs, per call of a thread: a call per reply costs more."""
 SLICE_S = 0.25
-"""Seconds after which a thread returns the grades it has: a stuck reply delays no other."""
+"""Seconds after which a thread returns its grades so far: a stuck reply delays no other reply."""
 GRACE_S = 5.0
-"""Seconds after the deadline for a sandbox to end its program; then its thread is abandoned."""
+"""Seconds after a deadline for the sandbox to end its program; then its thread is abandoned."""
 
 
 @dataclass(slots=True, eq=False)
 class _Task:
-    """A reply to grade; later tasks with an equal reply wait for its result."""
+    """A reply to grade; later tasks with an equal reply wait for the result of this task."""
 
     at: int
     suite: Suite[Any]
@@ -141,10 +141,10 @@ class _Task:
     result: "GradingResult | None" = None  # None also when its grading was cancelled
     settled: bool = False
     told: anyio.Event | None = None
-    """Set when the result is known; created by the first waiting task, as most tasks need none."""
+    """Event for tasks that wait for the result; the first of them creates it, as few tasks wait."""
 
     key: bytes = b""
-    """A digest that equal tasks share; long replies are not kept in memory."""
+    """Digest of question, epoch and reply, equal for equal tasks; caches need no texts."""
 
     def __post_init__(self) -> None:
         key_text = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
@@ -152,12 +152,12 @@ class _Task:
 
     @property
     def row(self) -> "GradingRow":
-        """The fields that another process needs to grade the reply."""
+        """The values that another process needs to grade the reply."""
         left_s = self.deadline.left_s if self.deadline else None
         return self.suite.name, self.question.id, self.epoch, self.text, left_s
 
     async def waited_for(self) -> "GradingResult | None":
-        """Wait for the result and return it."""
+        """Wait for this task's result and return it; None if its grading was cancelled."""
         if not self.settled:
             self.told = self.told or anyio.Event()
             await self.told.wait()
@@ -166,7 +166,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class GradingResult:
-    """The result of a task: `SCORED` with a value, or the reason for no value."""
+    """The result of grading one reply: `SCORED` with a grade, or the reason why it has none."""
 
     status: Status
     value: float = 0.0
@@ -182,24 +182,24 @@ OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading took longer than its t
 GradingRow = tuple[str, str, int, str, float | None]
 """A reply to grade in another process: suite, question, epoch, text, seconds left."""
 RowGrader = Callable[[Sequence[GradingRow]], list[GradingResult]]
-"""Grades rows in order until its time slice is over; returns the results up to then."""
+"""Function that grades rows (`GradingRow`) in order for a slice of time; returns the results."""
 
 OnDone = Callable[[int, GradingResult], None]
-"""Called on the event loop with the index of a task in its list and its result."""
+"""Function called in the event loop when a task is graded, with the task's index and result."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LoopState:
-    """State of one event loop: a trainer and its workers may each have one."""
+    """The graders' state in one event loop; a trainer and its own threads may each have a loop."""
 
     turns: anyio.CapacityLimiter
     threads: anyio.CapacityLimiter
-    """Limits threads, as many as `turns` allows: no task that may start waits for a thread."""
+    """Limits threads to as many as `turns` allows: a task with a turn never waits for a thread."""
     under_way: dict[bytes, _Task] = field(default_factory=dict[bytes, _Task])
 
 
 class Graders:
-    """Grades tasks, at most `limit` in parallel, each within `timeout_s` seconds."""
+    """Grades tasks (replies), at most `limit` in parallel, each within `timeout_s` seconds."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Graders:
         timeout_s: float,
         elsewhere: "RowGrader | None" = None,
     ) -> None:
-        """Grade programs in the sandbox `box`; `limit` is capped at the number of cores."""
+        """Take the sandbox for programs and the limits; at most one task runs per core."""
         self.abandoned = 0
         self._box, self._elsewhere = box, elsewhere
         self._most = min(limit or cores(), cores())
@@ -218,7 +218,7 @@ class Graders:
         self._here: RunVar[_LoopState] = RunVar("podium graders")
 
     async def grade(self, tasks: Sequence[_Task], on_done: OnDone) -> None:
-        """Call `on_done` with each task's result as it completes; errors are results, too."""
+        """Grade tasks; call `on_done` with each result as it completes, a failure included."""
         here = self._run()
         while tasks:
             mine, waiting = list[_Task](), list[tuple[_Task, _Task]]()
@@ -242,7 +242,7 @@ class Graders:
                     on_done(task.at, replace(result, shared=True))
 
     async def _grade_all(self, tasks: Sequence[_Task], on_done: OnDone) -> None:
-        """Grade programs one by one, other replies in batches of equal size for the threads."""
+        """Grade each program in a batch of its own, and other replies in batches of equal size."""
         boxed = [task for task in tasks if task.suite.needs_box]
         plain = [task for task in tasks if not task.suite.needs_box]
         size = min(BATCH, max(1, -(-len(plain) // self._most)))
@@ -263,7 +263,7 @@ class Graders:
             batch = batch[len(results) :]
 
     async def _grade_slice(self, tasks: Sequence[_Task], here: _LoopState) -> list[GradingResult]:
-        """Grade tasks in order, in a thread, until a slice of time is over."""
+        """Grade tasks in order, in a thread, for a slice of time; return the results until then."""
         chunk = self.slice(tasks)
         work, grace = chunk.grade, 0.0
         if self._elsewhere:  # the other process enforces the time, unless it is stuck
@@ -279,7 +279,7 @@ class Graders:
         return results
 
     def slice(self, tasks: Sequence[_Task]) -> "_Slice":
-        """Return a slice that grades tasks in a thread."""
+        """Return an object that grades tasks in order until a slice of time is over."""
         return _Slice(tasks, self._box, self._timeout_s)
 
     def _settle(self, task: _Task, result: GradingResult | None = None) -> None:
@@ -310,7 +310,7 @@ class Graders:
 
 
 class _Slice:
-    """Tasks that one thread grades in order, until a slice of time is over or it is stopped."""
+    """Tasks that one thread grades in order, until a slice of time is over or `stop` is called."""
 
     def __init__(self, tasks: Sequence[_Task], box: Any | None, timeout_s: float) -> None:
         self.done = list[GradingResult]()
@@ -319,13 +319,13 @@ class _Slice:
 
     @property
     def longest_s(self) -> float:
-        """Seconds after which its thread counts as stuck: no slice takes that long."""
+        """Seconds after which the thread counts as stuck: no slice should take that long."""
         task = self._tasks[0]
         limit_s = task.deadline.left_s if task.deadline else self._timeout_s
         return max(limit_s, 0.0) + SLICE_S + (GRACE_S if task.suite.needs_box else 0.0)
 
     def grade(self) -> None:
-        """Grade the tasks in this process."""
+        """Grade the tasks in this process, until the slice of time is over or `stop` is called."""
         until = monotonic() + SLICE_S
         for task in self._tasks:
             self._deadlines.append(task.deadline or Deadline(monotonic() + self._timeout_s))
@@ -337,13 +337,13 @@ class _Slice:
                 return
 
     def grade_elsewhere(self, grade: RowGrader) -> None:
-        """Grade the tasks in another process, by `grade`."""
+        """Grade the tasks by `grade`, a function that sends replies to another process."""
         results = grade([task.row for task in self._tasks])
         if not self._stopped.is_set():
             self.done.extend(results)
 
     def stop(self) -> None:
-        """Set the flag that ends the thread, and expire the deadline of its current task."""
+        """Tell the slice's thread to end, and expire the deadline of its current task."""
         self._stopped.set()
         for deadline in self._deadlines[-1:]:
             deadline.expire()
@@ -369,25 +369,25 @@ def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
 
 
 FORMS = 1 << 13
-"""Maximum cached questions, each in the form for its epoch; a group's completions share it."""
+"""Maximum cached questions in their forms for epochs above 1, which some suites vary."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """Limits of a reward, and the share of masked items above which scoring fails."""
+    """Settings of a `Reward`: its limits, and the rule that sets the values of outcomes."""
 
     most: int | None = None
-    """Items in parallel per event loop (None: the number of cores, which also caps grading)."""
+    """Maximum items in parallel per event loop; None: number of cores (a cap on grading, too)."""
     timeout_s: float = 120.0
     """Maximum seconds per item, from when its work starts; then its programs are ended."""
     max_usd: Decimal | None = None
-    """Limit on the cost of answers, in dollars; after it, items not yet started have no value."""
+    """Limit on the list price of all answers, in dollars; once reached, new items get no value."""
     max_masked: float = 0.3
     """Maximum share of outcomes without a value; beyond it `score` raises TooManyMasked."""
     masked_after: int = 32  # outcomes before that share is checked
     values: RewardRule = PLAIN
     budget_masks: bool = True
-    """Whether items refused for `max_usd` count as masked; False if the trainer then stops."""
+    """Whether items refused for `max_usd` count for `max_masked`; False if the trainer stops."""
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
@@ -401,8 +401,8 @@ class RewardSettings:
 class Reward:
     """Rewards completions for the questions of some suites; usable from several event loops.
 
-    `box`, the sandbox for programs, must be open, with its facts read. A suite whose rewards differ
-    from its scores (`Rewarding`) is converted here, once.
+    `box`, the sandbox for programs, must be open, and its `facts` must have been read. If a suite's
+    grades include a second verdict (`Rewarding`), the suite is replaced by one without it.
     """
 
     def __init__(
@@ -413,7 +413,7 @@ class Reward:
         box: Any | None = None,
         elsewhere: RowGrader | None = None,
     ) -> None:
-        """Take the suites by name; UserError if a suite runs programs and there is no sandbox."""
+        """Take each suite's questions; UserError if a suite runs programs, but has no sandbox."""
         self._suites: dict[str, Suite[Any]] = {
             name: split.suite.for_reward() if isinstance(split.suite, Rewarding) else split.suite
             for name, split in splits.items()
@@ -440,13 +440,13 @@ class Reward:
         return self._counter.counts(self._graders.abandoned)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; errors are outcomes, too."""
+        """Return one outcome per item, in order, even for failures; UserError for unknown items."""
         outcomes: dict[int, RewardOutcome] = {}
         await self.score_each(items, outcomes.__setitem__)
         return [outcomes[index] for index in range(len(items))]
 
     async def score_each(self, items: Sequence[RewardItem], tell: "Note") -> None:
-        """Call `tell` with each item's index and outcome when it is done; errors as in `score`."""
+        """Call `tell` with each item's index and outcome once it is done; raise as `score` does."""
         questions = [self._asked(item) for item in items]
         scope = anyio.CancelScope()
 
@@ -468,7 +468,7 @@ class Reward:
         self._counter.refuse()
 
     def grade_slice(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
-        """Grade rows from the reward of another process (`RowGrader`); callable in any thread."""
+        """Grade replies (rows) that another process sends (`RowGrader`); callable in any thread."""
         chunk = self._graders.slice([self._task(*row) for row in rows])
         thread = Thread(target=chunk.grade, daemon=True)
         thread.start()
@@ -544,7 +544,7 @@ class Reward:
             await self._graders.grade([task], on_done)
 
     async def _answered(self, item: RewardItem, question: Question) -> Rollout:
-        """Return the item's answer; if it has none, the reason, with an unknown cost."""
+        """Return the answer to an item; a failure or timeout becomes an answer without a text."""
         with anyio.move_on_after(self._settings.timeout_s):
             try:
                 answered = await self._answer(item, question.sealed())

@@ -1,4 +1,4 @@
-"""`podium reward serve`: checks the request, then serves on a port, with access control."""
+"""`podium reward serve`: checks its arguments, then serves rewards over HTTP to allowed clients."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -76,20 +76,20 @@ class ServeRequest:
     values: Literal["plain", "paper"] = "plain"
     on_unscored: ReplyOnUnscored = "error"
     log_dir: Path | None = None
-    """Directory for the journal of worker calls; None: they are not logged."""
+    """Directory for the journal of worker calls; None: worker calls are not logged."""
     workers: int = 1  # processes; if several, replicas grade for this one
 
 
 @dataclass(frozen=True, slots=True)
 class RewardHooks:
-    """Functions from other packages that execute workflows and return questions' texts."""
+    """Functions of other packages, which execute workflows and return questions' texts."""
 
     answerer: Callable[[PoolSpec, Book, ServeRequest], Sampler]
-    """Pool, prices and request -> a sampler that executes workflows."""
+    """(pool, prices, request) -> a function that executes the workflow of an item (`Sampler`)."""
     shown: Callable[[PoolSpec], PromptOf]
-    """Pool -> a function from a question to the prompt of a policy that writes workflows."""
+    """Pool -> a function that returns a question's prompt for a policy that writes workflows."""
     catalogue: Callable[[], Catalogue]
-    """Makes the catalogue in each replica; a function of a module, because it is pickled."""
+    """Makes the catalogue of suites in each replica; a function of a module: it is pickled."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
@@ -116,7 +116,7 @@ def serve_rewards(
 
 @dataclass(frozen=True, slots=True)
 class _RewardParts:
-    """The checked parts of a request, before a sandbox is open or a port is bound."""
+    """The parts of a reward service, checked before a sandbox is opened or a port is bound."""
 
     request: ServeRequest
     settings: RewardSettings
@@ -138,7 +138,7 @@ class _RewardParts:
 
 
 def _ready(request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks) -> _RewardParts:
-    """Return the checked parts of the service; UserError if the request is invalid."""
+    """Return the checked parts of a reward service; UserError if its arguments are invalid."""
     settings = _settings(request)
     splits, lost = _training_splits(request, catalogue, hooks.bare)
     answer, prompt_of, label = _completions(request, hooks)
@@ -151,7 +151,7 @@ def _ready(request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks) -> _
 
 @contextmanager
 def _in_process(setup: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
-    """Yield a reward that grades in this process, with its sandbox open during the block."""
+    """Yield a `Reward` that grades in this process, with its sandbox open during the block."""
     suites = [split.suite for split in setup.splits.values()]
     with open_run_box(catalogue.boxes, setup.box, suites, setup.request.max_sandboxes) as box:
         anyio.run(_refuse_gullible, setup.splits, box and box.box)
@@ -162,7 +162,7 @@ def _in_process(setup: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
 def _by_replicas(
     setup: _RewardParts, hooks: RewardHooks, say: Callable[[str], None]
 ) -> Generator[Reward]:
-    """Yield a reward whose replies are graded in processes that end with the block."""
+    """Yield a `Reward` whose replies are graded in replica processes, which end with the block."""
     opened = [
         partial(_open_grader, setup.request, hooks.catalogue, setup.box, sandboxes)
         for sandboxes in shared_out(setup.request)
@@ -172,7 +172,7 @@ def _by_replicas(
 
 
 def shared_out(request: ServeRequest) -> list[int]:
-    """Return the number of sandboxes of each replica: an equal share, at least one each."""
+    """Return how many sandboxes each replica may use: an equal share, at least one each."""
     total, n = cores() if request.max_sandboxes is None else request.max_sandboxes, request.workers
     return [max(total // n + (index < total % n), min(total, 1)) for index in range(n)]
 
@@ -181,7 +181,7 @@ def shared_out(request: ServeRequest) -> list[int]:
 def _open_grader(
     request: ServeRequest, make_catalogue: Callable[[], Catalogue], box: str | None, sandboxes: int
 ) -> Generator[RowGrader]:
-    """Yield the grader of a replica, with its sandbox open during the block."""
+    """Yield the function that grades replies in a replica, whose sandbox is open in the block."""
     catalogue = make_catalogue()
     suites: list[Suite[Any]] = [find_grader(catalogue.suites, name) for name in request.suites]
     splits = {s.name: load_training_split(s, request.split, request.limit) for s in suites}
@@ -192,7 +192,7 @@ def _open_grader(
 
 
 async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
-    """Raise UserError if a suite rewards an attack on its grader; the service's counts stay 0."""
+    """Raise UserError if a suite's grader rewards an attack; these tests are not counted."""
     reward = Reward(splits, settings=RewardSettings(max_masked=1.0), box=box)
     for split in splits.values():
         await refuse_gullible(reward, split)
@@ -226,7 +226,7 @@ def _settings(request: ServeRequest) -> RewardSettings:
 def _training_splits(
     request: ServeRequest, catalogue: Catalogue, bare: BareText
 ) -> tuple[dict[str, SuiteSplit], int]:
-    """Return train questions that no eval split has, and how many were dropped for that.
+    """Return the questions to reward, and how many were dropped because an eval split has them.
 
     Raises UserError if no question of a suite is left, or only a model can judge a question.
     """
@@ -249,7 +249,7 @@ def _training_splits(
 
 
 def _completions(request: ServeRequest, hooks: RewardHooks) -> tuple[Sampler, PromptOf, str | None]:
-    """Return the sampler of completions, the policy's prompts, and the label of the pool."""
+    """Return the function that answers items, the function for prompts, and the pool's label."""
     if request.pool is None:
         return as_reply, user_prompt, None
     spec = read_pool(request.pool)

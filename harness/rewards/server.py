@@ -1,4 +1,4 @@
-"""The reward service's endpoints: one scorer, one budget and one limit for remote trainers.
+"""The reward service's HTTP endpoints: all remote trainers share one reward and its limits.
 
     POST /score        items in, outcomes out: podium's own format, which `RewardClient` uses
     POST /get_reward   OpenRLHF's remote reward       POST /rm      slime's remote_rm
@@ -47,7 +47,7 @@ from podium.harness.rewards.trainers import OnUnscored, value_of
 from podium.harness.text import make_storable
 
 ReplyOnUnscored = Literal["error", "zero"]
-"""For trainers that cannot mask an item without a value: fail the request, or reply a marked 0."""
+"""Reply to a trainer that cannot mask an item without a value: an error, or 0 with a mark."""
 
 
 class _Item(BaseModel, extra="forbid", strict=True):
@@ -67,17 +67,17 @@ class _Item(BaseModel, extra="forbid", strict=True):
 
 
 class ScoreBody(BaseModel, extra="forbid", strict=True):
-    """`POST /score`, podium's own format."""
+    """Request body of `POST /score`, in podium's own format."""
 
     entries: list[_Item] = Field(alias="items", min_length=1)
 
     def rewarded(self) -> list[RewardItem]:
-        """Return the items to reward."""
+        """Return the items (completions) to reward."""
         return [RewardItem(**item.model_dump()) for item in self.entries]
 
 
 class _GetRewardBody(BaseModel):
-    """`POST /get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in openrlhf/utils/agent.py."""
+    """Body of `/get_reward`: OpenRLHF 0.11.2, `_fetch_rewards_via_http` in utils/agent.py."""
 
     query: list[str] = Field(min_length=1)  # prompt and action, with special tokens
     prompts: list[str]
@@ -95,7 +95,7 @@ class _GetRewardBody(BaseModel):
 
 
 class _RmBody(BaseModel):
-    """`POST /rm`: slime, `remote_rm` in slime/rollout/rm_hub/__init__.py at 0b420f1e."""
+    """Body of `/rm`: slime, `remote_rm` in slime/rollout/rm_hub/__init__.py at 0b420f1e."""
 
     response: str
     label: str
@@ -120,10 +120,10 @@ class _Response(BaseModel):
 
 
 class _VerifyBody(BaseModel):
-    """`POST /verify`: NeMo-Gym, `BaseVerifyRequest` in nemo_gym/base_resources_server.py.
+    """Body of `/verify`: NeMo-Gym, `BaseVerifyRequest` in nemo_gym/base_resources_server.py.
 
-    `response` is an OpenAI Responses object. NeMo-Gym also sends the other columns of a row, so the
-    label is one of them, or is in the metadata of `responses_create_params`.
+    `response` is an object of OpenAI's Responses API. NeMo-Gym also sends the other columns of a
+    data set's row: the label is a column, or in the metadata of `responses_create_params`.
     """
 
     responses_create_params: dict[str, Any]
@@ -148,7 +148,7 @@ Body = ScoreBody | _GetRewardBody | _RmBody | _VerifyBody
 
 
 def read_items(kind: type[Body], raw: bytes) -> list[RewardItem]:
-    """Return the items in a request body; BadBody with the fault and its location."""
+    """Return the items in a request body; if it is invalid, BadBody has the fault and its place."""
     try:
         return kind.model_validate_json(raw).rewarded()
     except ValidationError as error:
@@ -162,7 +162,7 @@ def _get_reward_reply(outcomes: Sequence[RewardOutcome], wish: OnUnscored) -> di
 
     `rewards` and `scores` are lists of numbers, as in OpenRLHF's openrlhf/cli/serve_rm.py. OpenRLHF
     makes a tensor of every value of `extra_logs`: its keys are constant and its values numbers.
-    With `error` the whole batch fails if an item has no value; OpenRLHF tries five times, continues
+    With `raise` the whole batch fails if an item has no value; OpenRLHF tries five times, continues
     without rewards, and then fails. With `zero` the item is 0 and marked.
     """
     rewards = [value_of(outcome, wish) for outcome in outcomes]
@@ -184,11 +184,12 @@ KINDS: Mapping[Status, str] = {
     Status.TIMEOUT: "podium:timeout",
     Status.BUDGET: "provider_quota_exhausted",
 }
-"""Failure kinds of nemo_gym/failure_kinds.py at 00fa09c0; other kinds are `server:kind`."""
+"""Status -> failure kind in NeMo-Gym (nemo_gym/failure_kinds.py at 00fa09c0). For a kind that
+NeMo-Gym does not define, it expects the form `server:kind`."""
 
 
 def _verdict(outcome: RewardOutcome) -> dict[str, Any]:
-    """Return NeMo-Gym's `BaseVerifyResponse` (nemo_gym/base_resources_server.py at 00fa09c0)."""
+    """Return an outcome as NeMo-Gym's `BaseVerifyResponse` (nemo_gym/base_resources_server.py)."""
     # Older snapshots (473f503b) read only `reward` and would take the 0 for a verdict.
     failed = outcome.value is None
     return {
@@ -201,7 +202,7 @@ def _verdict(outcome: RewardOutcome) -> dict[str, Any]:
 
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Maximum request body; 256 completions of 32,000 tokens are about half of it."""
+"""Maximum request body, in bytes; 256 completions of 32,000 tokens are about half of it."""
 
 PromptOf = Callable[[Question], list[dict[str, str]]]
 """Question -> the policy's prompt, as chat messages."""
@@ -213,7 +214,7 @@ def user_prompt(question: Question) -> list[dict[str, str]]:
 
 
 class _Unknown(UserError):
-    """The question or suite of a request is not served."""
+    """A request names a question or suite that this service does not have."""
 
 
 class _TooLong(UserError):
@@ -233,7 +234,7 @@ _ANY = TypeAdapter(Any)
 
 
 def encode(value: object) -> bytes:
-    """Return outcomes as JSON; dollars are strings, so that they stay exact."""
+    """Return a value (such as outcomes) as JSON; dollars are strings, to stay exact."""
     try:
         return orjson.dumps(value, default=_plain)
     except TypeError:  # half of a surrogate pair in a reason, which UTF-8 cannot encode
@@ -250,22 +251,22 @@ def _plain(value: object) -> object:
 
 @dataclass(slots=True)
 class RewardService:
-    """State that the endpoints share: the reward, the questions, and whether it has stopped."""
+    """State that the HTTP endpoints share: reward, questions, and whether scoring has stopped."""
 
     reward: Reward
     splits: Mapping[str, SuiteSplit]
     shown: PromptOf = user_prompt
     on_unscored: ReplyOnUnscored = "error"
-    """OpenRLHF's reply for an item without a value, unless its URL sets another one."""
+    """Reply to OpenRLHF for an item without a value, unless the request's URL sets another one."""
     fresh: bool = False
-    """Whether to number trainers' equal completions, so that workers are called again for each."""
+    """Whether to number a trainer's equal completions, so that each calls the workers again."""
     stopped: str = ""  # why scoring has stopped; empty while it continues
     in_flight: int = 0
     _seen: dict[int, Iterator[int]] = field(default_factory=lambda: defaultdict(count))
-    """Hash of an item -> the replicate numbers of later equal items."""
+    """Hash of an item -> counter that numbers later equal items (`replicate`)."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return the outcomes of known items; after the first `TooManyMasked`, always raise it."""
+        """Return the items' outcomes; after the first TooManyMasked, every call raises it."""
         for item in items:
             if item.question not in self.split(item.suite).questions:
                 raise _Unknown(
@@ -284,7 +285,7 @@ class RewardService:
             self.in_flight -= len(items)
 
     def numbered(self, items: Sequence[RewardItem]) -> list[RewardItem]:
-        """Return a trainer's items; if `fresh`, equal items get different replicate numbers."""
+        """Return a trainer's items; if `fresh`, equal items get different numbers (`replicate`)."""
         if not self.fresh:
             return list(items)
         keys = [hash((item.suite, item.question, item.completion)) for item in items]
@@ -292,7 +293,7 @@ class RewardService:
         return [replace(item, replicate=n) for item, n in zip(items, numbers, strict=True)]
 
     def summary(self) -> dict[str, Any]:
-        """Return the number of items per status, and the dollars spent."""
+        """Return the counts for `GET /counts`: items per status, dollars spent, and others."""
         counts = self.reward.counts
         return {
             "statuses": {status.value: counts.by_status[status] for status in Status},
@@ -305,7 +306,7 @@ class RewardService:
         }
 
     def split(self, suite: str | None) -> SuiteSplit:
-        """Return a suite's questions; the error lists the suites that are served."""
+        """Return a suite's questions; for an unknown suite, the error lists the known ones."""
         if suite is None or suite not in self.splits:
             names = ", ".join(sorted(self.splits))
             raise _Unknown(f"Suite {suite!r:.80} is not served here, only {names}.")
@@ -385,7 +386,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint whose refusals are JSON: a sentence (`error`) and its `kind`."""
+    """Return an endpoint that turns exceptions into JSON: a sentence (`error`) and its `kind`."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -402,7 +403,7 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
 
 
 async def _body(request: Request) -> bytes:
-    """Return a request body; stop reading beyond `MOST_BYTES`."""
+    """Return the body of a request; stop reading and raise an error beyond `MOST_BYTES`."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
@@ -414,7 +415,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _echoed(raw: bytes) -> dict[str, Any]:
-    """Return a body to echo in the reply; BadBody, before scoring, if it has NaN or Infinity."""
+    """Return a request's parsed body, to echo it; BadBody if it contains NaN or Infinity."""
     sent = json.loads(raw)
     try:
         json.dumps(sent, allow_nan=False)

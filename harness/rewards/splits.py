@@ -1,4 +1,4 @@
-"""Checks of training: no eval questions, no leaked answers, no graders that reward attacks."""
+"""Checks of training data: no eval questions, no leaked answers, no graders that reward attacks."""
 
 import builtins
 import hashlib
@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # runs import these checks without rewards
 _PARTS = re.compile(
     r"[^\W_]+|-(?=\s*[\d\\({|])|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"
 )
-"""A word or a number, a minus before a term, or a symbol that is no punctuation."""
+"""Matches a word or number, a minus before a term, or a symbol that is no punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteSplit:
-    """A suite and some of its questions."""
+    """A suite, and all or some questions of one of its splits."""
 
     suite: Suite[Any]
     questions: Mapping[str, Question]  # by id, in the order in which the suite loads them
@@ -39,7 +39,7 @@ Splits = Iterable[SuiteSplit]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A train question (`suite`, `question`) and the same eval question (`evaluated`, `asked`)."""
+    """A question in a train split (`suite`, `question`) and eval split (`evaluated`, `asked`)."""
 
     suite: str
     question: str
@@ -48,7 +48,7 @@ class Overlap:
 
 
 def load_split(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> SuiteSplit:
-    """Return the first questions of a split; UserError if it does not exist."""
+    """Return a split's first `limit` questions (None: all); UserError if there is no such split."""
     return SuiteSplit(suite, {question.id: question for question in pick(suite, split, limit)})
 
 
@@ -66,11 +66,11 @@ def load_training_split(
 
 
 BareText = Callable[[Question], str]
-"""Returns a question's text without its suite's instruction."""
+"""Function that returns a question's text without its suite's instruction."""
 
 
 def whole_text(question: Question) -> str:
-    """Return a question's text, instruction included."""
+    """Return a question's text, with its suite's instruction."""
     return question.text
 
 
@@ -95,7 +95,7 @@ def _normalised(text: str) -> str:
 
 
 def overlaps(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> list[Overlap]:
-    """Return the train questions that are also in eval splits, in the order of the train suites."""
+    """Return the questions that train and eval splits share, in the order of the train suites."""
     by_key: dict[str, list[tuple[str, str]]] = {}
     for split, question in _questions(evaluated):
         digest, stem = asked_digest(question, bare), question_digest(bare(question))
@@ -116,7 +116,7 @@ def _questions(splits: Splits) -> Iterator[tuple[SuiteSplit, Question]]:
 
 
 def asked_digest(question: Question, bare: BareText = whole_text) -> str:
-    """Return the digest that identifies a question; multiple-choice options are part of it."""
+    """Return the digest that identifies a question by its text and any multiple-choice options."""
     stem = bare(question)
     if question.kind == "choice":  # "Which of these is true?" is asked with many sets of options
         options = question.metadata.get("choices", ())
@@ -127,14 +127,14 @@ def asked_digest(question: Question, bare: BareText = whole_text) -> str:
 def without_overlap(
     training: SuiteSplit, evaluated: Splits, bare: BareText = whole_text
 ) -> SuiteSplit:
-    """Return a split without the questions that are also in eval splits."""
+    """Return a train split without the questions that are also in eval splits."""
     shared = {overlap.question for overlap in overlaps([training], evaluated, bare)}
     remaining = {id: question for id, question in training.questions.items() if id not in shared}
     return SuiteSplit(training.suite, remaining)
 
 
 def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> None:
-    """Raise UserError, with the first overlap, if an eval split has one of the train questions."""
+    """Raise UserError, with the first match, if train and eval splits share a question."""
     shared = overlaps(training, evaluated, bare)
     if shared:
         hit = shared[0]
@@ -148,7 +148,7 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question) -> None:
-    """Raise UserError if an artefact's workers are missing, or it was trained on the question."""
+    """Raise UserError if a trained system lacks its workers, or was trained on the question."""
     refuse_other_workers(learned, workers)
     if question_digest(question.text) in learned.about.questions:
         raise UserError(
@@ -158,14 +158,14 @@ def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question
 
 
 def describe_plan(work: "PlanTrace", question: Question, *, publishable: bool) -> "PlanTrace":
-    """Return a workflow's trace with `leaked` set, and without its plan unless `publishable`."""
+    """Return a workflow's trace with `leaked` set; its plan is dropped unless `publishable`."""
     subtasks = [str(step["subtask"]) for step in json.loads(work.plan or "[]")]
     leaked = leaks_answer(question, subtasks)
     return replace(work, leaked=leaked, plan=work.plan if publishable else "")
 
 
 def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
-    """Return whether a subtask, but not the question's text, contains the question's target.
+    """Return whether a workflow's subtask, but not its question's text, contains the target.
 
     Texts are compared as normalised by `question_digest`; a choice leaks if `extract_choice` finds
     its letter in a subtask. None for programs, whose target is no answer, and without a target.
@@ -231,7 +231,7 @@ def answer(*given, **named): return None
 
 
 def attacks(question: Question) -> Mapping[str, str]:
-    """Return name -> reply that no grader may reward for this question, which has its target."""
+    """Return attack name -> reply that no grader may reward; the question must have its target."""
     replies = {
         "empty": "",
         "blank": " \n\t\n",
@@ -245,7 +245,7 @@ def attacks(question: Question) -> Mapping[str, str]:
 
 
 async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, limit: int = MOST) -> None:
-    """Raise UserError if a reward gives an attack reply more than 0."""
+    """Raise UserError if a suite's grader rewards an attack (see `attacks`), or cannot grade it."""
     from podium.harness.rewards.outcome import RewardItem
 
     questions = list(split.questions.values())
@@ -284,7 +284,7 @@ def _choices(question: Question) -> dict[str, str]:
 
 
 def _values(question: Question) -> dict[str, str]:
-    """Return name -> reply with a wrong value, or with several values, one of them the target."""
+    """Return attack name -> reply with a wrong value, or with several values and the target."""
     target = (question.target or "").strip()
     many = [*map(str, range(1000)), target]
     replies = {
@@ -302,7 +302,7 @@ def _values(question: Question) -> dict[str, str]:
 
 
 def _programs(question: Question) -> dict[str, str]:
-    """Return name -> program that solves nothing, callable under every name that tests may use."""
+    """Return attack name -> program that solves nothing, but tries to pass a question's tests."""
     meta = (question.metadata.get(key) for key in ("entry_point", "method", "entry"))
     tokens = {*_CALLED.findall(question.text), *(name for name in meta if isinstance(name, str))}
     names = sorted(filter(str.isidentifier, tokens - {*dir(builtins), "Solution"}))

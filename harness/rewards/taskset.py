@@ -1,4 +1,7 @@
-"""The package `podium-practice`: a taskset for verifiers 0.4 that uses a reward service."""
+"""Writes the Python package `podium-practice`, a taskset for the training library verifiers 0.4.
+
+The taskset gets its rewards from a running `podium reward serve`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +17,10 @@ USUAL = ("practice-integer", "practice-choice")
 
 
 def write_taskset(out: Path, suites: Sequence[str], available: Sequence[str]) -> tuple[Path, ...]:
-    """Write the package into a new folder; UserError if it exists, or for a non-practice suite."""
+    """Write the taskset package into the new folder `out`; return the paths of its files.
+
+    Raises UserError if `out` exists, or if a suite is not one of podium's practice suites.
+    """
     ours = [name for name in available if name.startswith(PRACTICE)]
     for name in suites:
         if name not in ours:

@@ -1,8 +1,8 @@
-"""Rewards for TRL, verl, verifiers and OpenRLHF: a callable in the form that each expects.
+"""Rewards for TRL, verl, verifiers and OpenRLHF: a callable in the form that each trainer expects.
 
-Standard library only: it runs in a trainer's own environment, where podium may be just a folder on
-the path, and imports no trainer. A completion without a value gets None: TRL leaves it out of its
-group's mean, the other trainers have no such value.
+The module needs the standard library only, and imports no trainer: it runs in a trainer's own
+environment, where podium may be just a folder on the path. A completion without a value gets None
+in TRL, which leaves it out of its group's mean; other trainers fail or use 0 (`OnUnscored`).
 """
 
 import asyncio
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
     from podium.harness.rewards.splits import SuiteSplit
 
 OnUnscored = Literal["raise", "zero"]
-"""For trainers that cannot mask an item without a value: fail, or use a value of 0 and mark it."""
+"""Choice for trainers that cannot mask an item without a value: fail, or use 0 and mark it."""
 
 ScorerSource = RewardScorer | Callable[[], RewardScorer]
-"""A reward, or a function that makes it: only the latter can be sent to another process."""
+"""A reward, or a function that makes one (a `Reward` cannot be sent to another process)."""
 
 ResultT = TypeVar("ResultT")
 
 
 class _LazyScorer:
-    """A reward that is made on first use by its source; only the source is pickled."""
+    """A reward that `source` makes on first use; only `source` is pickled."""
 
     def __init__(self, source: ScorerSource) -> None:
         self._source = source
@@ -77,9 +77,10 @@ class TrlReward:
 
         trainer = GRPOTrainer(model, reward_funcs=TrlReward(make), train_dataset=..., args=...)
 
-    It takes the columns `suite`, `question` and, if present, those of `USUAL`. None becomes NaN in
-    TRL; an exception ends training. If a step reaches the dollar limit, the whole step has no
-    value: half a step would teach only its first items. A training loop should check `stopped`.
+    It reads the data set's columns `suite` and `question` and, if present, the optional ones of
+    `USUAL`. The value None becomes NaN in TRL; an exception ends training. If a step reaches the
+    dollar limit, the whole step has no value: half a step would teach only its first items. A
+    training loop should check `stopped`.
     """
 
     def __init__(
@@ -95,13 +96,13 @@ class TrlReward:
         self._scorer = _LazyScorer(scores)
         self._names, self._again = tuple(names), again
         self.stopped = ""
-        """Why scoring has stopped: the dollar limit is reached. Empty before that."""
+        """The message of the dollar limit if scoring has stopped at it; empty before that."""
         self.constant: tuple[Prompt, ...] = ()
         """Prompts of the latest batch whose completions all have the same value or no value."""
         vars(self)["__call__"] = self._values  # TRL checks here whether to await a call
 
     def __call__(self, *args: Any, **columns: Any) -> "TrlValues":
-        """Return one value per completion, or None for no value; await it, or read it as a list."""
+        """Return the values of completions (None: no value); await them, or read them as a list."""
         return TrlValues(self._values(*args, **columns))
 
     async def _values(
@@ -133,28 +134,28 @@ class TrlReward:
         return [None if over else outcome.value for outcome in outcomes]
 
     def items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
-        """Return a batch's items, numbered by prompt, as different texts may hold equal plans."""
+        """Return a batch's items, numbered per prompt: different texts may hold equal plans."""
         items = _trl_items(completions, columns)
         return replicated(items, prompt_of) if self._again else items
 
 
 class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None]):
-    """Values that TRL awaits; reading them as a list instead blocks until all are scored."""
+    """Reward values that TRL awaits; reading them as a list blocks until all are scored."""
 
     def __init__(self, work: Coroutine[Any, Any, list[float | None]]) -> None:
-        """Take a coroutine, which runs once: when awaited, or on first access."""
+        """Take the coroutine that scores; it runs once: when awaited, or on first access."""
         self._work = work
 
     def send(self, value: Any) -> Any:
-        """Resume the coroutine; `asyncio.run` calls this."""
+        """Resume the scoring coroutine; `asyncio.run` calls this method."""
         return self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Raise an error in the coroutine; `asyncio.run` calls this when it is stopped."""
+        """Raise an error in the scoring coroutine; `asyncio.run` calls this when it is stopped."""
         return self._work.throw(*error)
 
     def close(self) -> None:
-        """Close the coroutine; nothing is scored."""
+        """Close the scoring coroutine; nothing is scored."""
         self._work.close()
 
     def __await__(self) -> Generator[Any, Any, list[float | None]]:
@@ -176,7 +177,7 @@ class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None])
 
 
 def trl_rows(split: "SuiteSplit", *, chat: bool = True) -> list[dict[str, Any]]:
-    """Return rows for TRL's data set, with `prompt` as chat or text, and without targets."""
+    """Return rows, without targets, for TRL's data set; `prompt` is chat messages or text."""
     return [
         {
             "prompt": [{"role": "user", "content": question.text}] if chat else question.text,
@@ -188,7 +189,7 @@ def trl_rows(split: "SuiteSplit", *, chat: bool = True) -> list[dict[str, Any]]:
 
 
 USUAL: Mapping[str, Any] = {"epoch": 1, "workers": (), "first": ""}
-"""Optional columns of a data set, with the values used if it lacks them."""
+"""Optional columns of a data set -> values used if the data set lacks them."""
 
 
 def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
@@ -207,7 +208,7 @@ def _trl_items(completions: Sequence[Any], columns: dict[str, Any]) -> list[Rewa
 
 
 def completion_text(completion: Any) -> str:
-    """Return the policy's text: the completion, or its last assistant message.
+    """Return the text of a policy's completion, which is a text or a list of chat messages.
 
     >>> completion_text([{"role": "assistant", "content": [{"type": "text", "text": "Answer: C"}]}])
     'Answer: C'
@@ -226,7 +227,7 @@ RANKS = 1 << 10  # maximum of distinct processes of one training
 
 
 def once_in_its_step(item: RewardItem) -> RewardItem:
-    """Return the item with only its step's number, so that equal items of a step share replies.
+    """Remove an item's number within its training step: equal items of a step then share replies.
 
     >>> once_in_its_step(RewardItem("s", "q", "", replicate=3 * EQUAL + 2)).replicate == 3 * EQUAL
     True
@@ -237,14 +238,14 @@ def once_in_its_step(item: RewardItem) -> RewardItem:
 def replicated(
     items: Sequence[RewardItem], key: Callable[[RewardItem], Hashable] = lambda item: item
 ) -> list[RewardItem]:
-    """Number equal items, so that a workflow sampled twice is executed twice."""
+    """Number items with equal keys, so that a workflow sampled twice is executed twice."""
     counters: dict[Hashable, Iterator[int]] = defaultdict(count)
     return [replace(item, replicate=item.replicate + next(counters[key(item)])) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Identifies a prompt of a batch by all columns of its data set row."""
+    """A prompt in a batch of completions, identified by columns of its row in the data set."""
 
     suite: str
     question: str
@@ -254,14 +255,14 @@ class Prompt:
 
 
 def prompt_of(item: RewardItem) -> Prompt:
-    """Return the prompt of an item."""
+    """Return the prompt that an item's completion answers."""
     return Prompt(item.suite, item.question, item.epoch, item.workers, item.first)
 
 
 def constant_groups(
     items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome]
 ) -> dict[Prompt, bool]:
-    """Return for each prompt whether all values are equal, so that nothing can be learnt."""
+    """Return for each prompt whether its completions' values are all equal: nothing to learn."""
     by_prompt: dict[Prompt, set[float | None]] = {}
     for item, outcome in zip(items, outcomes, strict=True):
         by_prompt.setdefault(prompt_of(item), set()).add(outcome.value)
@@ -269,7 +270,7 @@ def constant_groups(
 
 
 def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
-    """Return shares by status, counts by rule, the share without a value, and dollars."""
+    """Return a batch's share of each status, counts by grading rule, masked share, and dollars."""
     # Always the same keys: a metric that only one rank logs can block all ranks for ever.
     counts = Counter(outcome.status for outcome in outcomes)
     n = len(outcomes) or 1
@@ -280,7 +281,7 @@ def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
 
 
 def rule_counts(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
-    """Return the number of replies that each rule decided, to show a drift onto one rule."""
+    """Return how many replies each reading rule decided, to show a drift onto one rule."""
     counts = Counter(outcome.rule for outcome in outcomes)
     decided = {f"rule/{name}": float(counts[name]) for name in DECIDING}
     unlisted = sum(count for name, count in counts.items() if name and name not in DECIDING)
@@ -290,7 +291,7 @@ def rule_counts(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
 def plan_metrics(
     items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome], names: Sequence[str]
 ) -> dict[str, float]:
-    """Return a batch's mean workflow figures, and each worker's share of steps; NaN if unknown."""
+    """Return a batch's mean workflow figures, and each worker's share of steps; NaN: unknown."""
     works = [outcome.work for outcome in outcomes if outcome.work is not None]
     steps = Counter(name for work in works for name in work.workers)
     total = sum(steps.values())
@@ -332,9 +333,9 @@ ComputeScore = Callable[..., Awaitable[dict[str, Any]]]
 def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScore:
     """Return verl's `compute_score` (verl 0.9.1, trainer/ppo/reward.py and its reward managers).
 
-    The column `data_source` is the suite, `extra_info.question` the question's id. It is an async
-    function because verl runs a callable object as if it were sync. With `raise` the `naive` reward
-    manager ends training; `rate_limited` silently writes 0: use `naive`, or `zero`.
+    The column `data_source` is the suite, `extra_info.question` the question's id. The function is
+    async because verl runs a callable object as if it were sync. If `raise` is set, verl's `naive`
+    reward manager ends training, but `rate_limited` silently writes 0: use `naive`, or `zero`.
     """
     choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
@@ -367,7 +368,7 @@ def verl_reward(scores: ScorerSource, *, on_unscored: OnUnscored) -> ComputeScor
 async def compute_score(
     *args: Any, url: str = "", on_unscored: Any = None, **kwargs: Any
 ) -> dict[str, Any]:
-    """Score by the reward service at `url`; set it and `on_unscored` in reward_kwargs.
+    """Score for verl by the reward service at `url`; set it and `on_unscored` in reward_kwargs.
 
     reward.custom_reward_function.path=.../harness/rewards/trainers.py
     reward.custom_reward_function.name=compute_score
@@ -411,10 +412,10 @@ def openrlhf_reward(
         # my_reward.py, for --reward.remote_url my_reward.py
         reward_func = openrlhf_reward(make, on_unscored="raise")
 
-    It is called in a thread with one decoded query (prompt and reply), its prompt and its label,
-    `suite/question`; threads share one reward. OpenRLHF catches an exception, continues without a
-    reward, and then fails when it makes its batch (trainer/ppo_utils/experience_maker.py): so with
-    `raise` a run stops and does not learn from it. `zero` continues, and logs `unscored`.
+    OpenRLHF calls the function in a thread with one decoded query (prompt and reply), its prompt
+    and its label, `suite/question`; threads share one reward. OpenRLHF catches an exception, goes
+    on without a reward, then fails to make its batch (trainer/ppo_utils/experience_maker.py): with
+    `raise` a run stops and learns nothing from the failure. `zero` continues, and logs `unscored`.
     """
     choice, scorer = _valid(on_unscored), _LazyScorer(scores)
 
@@ -434,7 +435,7 @@ def openrlhf_reward(
 
 
 def _valid(on_unscored: OnUnscored) -> OnUnscored:
-    """Return `on_unscored`; UserError if it is missing or unknown: there is no default."""
+    """Return `on_unscored`; UserError if it is not `raise` or `zero`: there is no default."""
     if on_unscored not in get_args(OnUnscored):
         raise UserError(
             f"on_unscored must be 'raise' or 'zero', not {on_unscored!r}: this trainer cannot "
@@ -444,7 +445,7 @@ def _valid(on_unscored: OnUnscored) -> OnUnscored:
 
 
 def value_of(outcome: RewardOutcome, on_unscored: OnUnscored) -> float:
-    """Return an outcome's value; if it has none, return 0 for `zero`, else raise NoValue."""
+    """Return an outcome's value; if it is None, return 0 for `zero`, else raise NoValue."""
     if outcome.value is None and on_unscored == "raise":
         raise NoValue(f"No value ({outcome.status.value}): {outcome.reason}")
     return outcome.value or 0.0

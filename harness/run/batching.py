@@ -1,4 +1,4 @@
-"""Checks and durations of providers' batch APIs (`--batch`, or a worker's own setting).
+"""Checks of runs that use providers' batch APIs (`--batch`, or a worker's setting `batch`).
 
 A provider may take a day for a batch, so a call that needs another call's reply may wait a day.
 """
@@ -53,7 +53,7 @@ def why_unpredictable(job: Job) -> Iterator[str]:
 
 
 def batch_notes(job: Job) -> Iterator[str]:
-    """Yield sentences on batches: their duration and cost; nothing if no worker uses batches."""
+    """Yield sentences for the user on the duration and cost of batches, if workers use them."""
     if not job.spec.batched:
         return
     yield KEEPING
@@ -66,7 +66,7 @@ def batch_notes(job: Job) -> Iterator[str]:
 
 
 def _rounds(job: Job, name: str) -> int:
-    """Return the length of a question's longest chain of dependent calls; 0 if unknown."""
+    """Return the length of a system's longest chain of dependent calls per question; 0: unknown."""
     card, suite = job.catalogue.card(name), job.suites[0]
     decides = "conductor" in card.needs or card.explores or "adaptive" in card.traits
     if decides or card.group == "frameworks":

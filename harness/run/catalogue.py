@@ -42,7 +42,7 @@ SET_BY_RUN = {
     "cards": "--worker-cards",
     **dict.fromkeys(("learned", "sha256", "checkpoint_sha256"), "the run"),
 }
-"""Solver arguments that `-S` cannot set -> the option that sets them."""
+"""Solver arguments that `-S` cannot set -> the option that sets them instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +51,20 @@ class Catalogue:
 
     suites: Mapping[str, Suite[Any]]
     systems: Mapping[str, SystemCard]
-    """Name in tables -> card; one card, `single:<worker>`, describes all single workers."""
+    """System name, as in tables -> card; the card `single:<worker>` is for all single workers."""
     solver: Callable[[str, Mapping[str, Any]], Solver]
-    """Name of a solver in Inspect's registry, and its arguments as plain values -> the solver."""
+    """(solver's name in Inspect's registry, its arguments as plain values) -> the solver."""
     parameters: Callable[[str], Mapping[str, Parameter]]  # registry name -> its solver's arguments
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
-    """`n` -> one pool with the workers of `n` random pools (practice workers), for training."""
+    """Number n -> one pool with the practice workers of n random pools, for training."""
     ours: Collection[str] = ()
     """Names of suites and systems that come with podium; groups of systems contain only these."""
     package: Callable[[str], str] = lambda name: "podium"
     """Name of a suite, system or sandbox -> the package and version that provide it."""
 
     def card(self, system: str) -> SystemCard:
-        """Return a system's card; all `single:NAME` share one, and so do all `NAME@K` of a NAME."""
+        """Return a system's card (description); all `single:NAME` share one, as do all `NAME@K`."""
         return self.systems[manifest_key(system)]
 
     def options(self, system: str) -> dict[str, Parameter]:
@@ -114,7 +114,7 @@ class RunRequest:
     """System -> option -> value (`-S`); the system `""` is every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites to learn from (train splits); empty: each suite's own
     profile: Path | None = None
-    """Directory of a run whose single workers' answers to train questions are reused, or None."""
+    """Directory of a run whose single workers' answers to train questions are reused; or None."""
     match: str | None = None
     """System whose cost the `compute-matched-*` systems match; None: the conductor."""
     headline: str | None = None
@@ -137,11 +137,11 @@ class RunRequest:
     settled: bool = False
     """Whether to run only the entries in experiment.json; True in a shard of a larger run."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
-    """Digest of the run file, and the command-line options given with it."""
+    """Digest of the run file (run.toml), and the command-line options given with it."""
 
     @property
     def whole_dir(self) -> Path:
-        """`group_dir` if the run is in a group that shares replies and a limit, else `log_dir`."""
+        """Directory with shared replies and dollar limit: `group_dir` if set, else `log_dir`."""
         return self.group_dir or self.log_dir
 
 
@@ -150,7 +150,7 @@ OWN = ".py@"
 
 
 def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
-    """Return a suite or system by name, also from a user's file; UserError if unknown."""
+    """Return a registered suite or system, or one in a user's file; UserError if unknown."""
     if name in registry:
         return registry[name]
     if OWN in name:
@@ -161,13 +161,13 @@ def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
 
 
 def find_grader(registry: Mapping[str, Any], name: str) -> Suite[Any]:
-    """Return a suite that grades single replies; UserError for a task that cannot do so."""
+    """Return a suite that can grade single replies; UserError for a task that cannot do so."""
     suite: Suite[Any] = find_named(registry, name, "suite")
     return suite.for_training() if isinstance(suite, TaskSuite) else suite
 
 
 def load_own(name: str, noun: str) -> Any:
-    """Return the suite or system of FILE.py@NAME; UserError if there is none."""
+    """Return the user's own suite or system FILE.py@NAME; UserError if the file has none."""
     file, _, attribute = name.rpartition("@")
     spec = spec_from_file_location(Path(file).stem, Path(file).absolute())
     if spec is None or spec.loader is None or not Path(file).is_file():
@@ -190,7 +190,7 @@ def load_own(name: str, noun: str) -> Any:
 def with_own(
     request: RunRequest, catalogue: Catalogue, extras: Sequence[Suite[Any] | SystemCard] = ()
 ) -> tuple[RunRequest, Catalogue]:
-    """Return request and catalogue with the user's suites and systems: `extras`, FILE.py@NAME."""
+    """Return a run's request and catalogue, both with the user's own suites and systems added."""
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
     suites = {name: _with_arguments(suite, request.task_args) for name, suite in suites.items()}
@@ -297,7 +297,7 @@ def show_suites(
 
 
 def _usable(registry: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """Return the suites or systems that can be loaded, and an error for each of the others."""
+    """Return the suites or systems that can be loaded, and an error for each that cannot."""
     usable, broken = list[Any](), list[str]()
     for name in registry:
         try:
@@ -308,7 +308,7 @@ def _usable(registry: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
 
 
 def _sheet(name: str, facts: Collection[tuple[str, str]], about: str) -> Shown:
-    """Return a listing of one suite or system: name, (label, text) facts, and `about` below."""
+    """Return a listing of a suite or system: `name`, (label, text) rows, and the text `about`."""
     by_label: dict[str, list[str]] = {}
     above = ""
     for label, text in facts:
@@ -389,7 +389,7 @@ def _price(slot: WorkerSpec, book: Book) -> str:
 
 
 def _thousands(slot: WorkerSpec, book: Book) -> str:
-    """Return the dollars of one call with 1,000 tokens in and 1,000 out."""
+    """Return the dollars, as text, of one call of a worker with 1,000 tokens in and 1,000 out."""
     price = book.price(slot.price_ref)
     if price is None:
         return "unknown"

@@ -1,4 +1,4 @@
-"""The drill: sends a short test question to each worker of a live pool before a run uses it."""
+"""The drill: sends a short test question to each worker of a live pool, before any run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,13 +51,13 @@ class Drilled:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     usd: Decimal | None
-    """Cost of the call; None if unknown."""
+    """Cost of the test call, in dollars; None if unknown."""
     at_most: Decimal | None
-    """Maximum cost of the call; None if it has no bound."""
+    """Maximum cost of the test call, in dollars; None if there is no known maximum."""
 
 
 def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
-    """Return a live pool's models that can be called and priced; UserError if there are none."""
+    """Return a pool's models that can be called and priced; UserError if none, or if not live."""
     if spec.label != "live":
         raise UserError(
             f"--drill sends requests to real providers, but pool {spec.name!r} is labelled "
@@ -73,7 +73,7 @@ def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
 
 
 def drill_price(slots: Sequence[WorkerSpec], book: Book) -> str:
-    """Return the maximum cost of a drill, in a sentence."""
+    """Return a sentence with the maximum cost of a drill (a test call of each model)."""
     bounds = {slot.name: _at_most(slot, book) for slot in slots}
     free = [name for name, bound in bounds.items() if bound is None]
     total = sum((bound for bound in bounds.values() if bound is not None), Decimal(0))
@@ -85,7 +85,7 @@ def drill_price(slots: Sequence[WorkerSpec], book: Book) -> str:
 def drill(
     spec: PoolSpec, book: Book, slots: Sequence[WorkerSpec], patience_s: float = PATIENCE_S
 ) -> list[Drilled]:
-    """Call every model once, in parallel, and return the results in the order of `slots`."""
+    """Send a test question to every model, in parallel; return the results in the models' order."""
     drilled: dict[str, Drilled] = {}
 
     async def each() -> None:
@@ -104,7 +104,7 @@ def drill(
 
 
 def drill_total(drilled: Sequence[Drilled]) -> str:
-    """Return the cost of a drill, in a sentence."""
+    """Return a sentence with the cost of a drill, that is, of the test calls that were made."""
     spent = sum((row.usd for row in drilled if row.usd is not None), Decimal(0))
     sentence = f"Drill: {pluralise(len(drilled), 'model')} asked once, ${spent:.6f} spent"
     open_ = [row for row in drilled if row.usd is None]
@@ -115,7 +115,7 @@ def drill_total(drilled: Sequence[Drilled]) -> str:
 
 
 def _shortened(slot: WorkerSpec) -> WorkerSpec:
-    """Return a model's settings, changed to short replies, one attempt and no cache."""
+    """Return a model's settings for the test call: a short reply, one attempt and no cache."""
     changes = {"max_tokens": _tokens(slot), "max_retries": 0, "cache": None, "cache_prompt": None}
     return slot.model_copy(update={"config": slot.config.model_copy(update=changes)})
 
@@ -158,7 +158,7 @@ async def _drilled(pool: Pool, slot: WorkerSpec, book: Book, patience_s: float) 
 
 
 def _refusal(slot: WorkerSpec, status: int | None, error: str) -> str:
-    """Return the likely cause of a failed call, the fix, and the start of the provider's error."""
+    """Return the likely cause of a failed test call, the fix, and the start of the error."""
     message = error.partition(" gave no reply: ")[2] or error
     return f"{_meaning(slot, status, message.lower())} ({' '.join(message.split())[:300]})"
 

@@ -27,11 +27,11 @@ from podium.harness.run.experiment import SELECTION, task_name
 from podium.harness.suite import prompt_of
 
 Answers = Mapping[tuple[str, str], Sequence[SystemRun]]
-"""(suite, worker) -> the worker's runs on the suite's train questions."""
+"""(suite, worker) -> the earlier runs in which the worker answered the suite's train questions."""
 
 
 def earlier_answers(job: Job) -> Answers:
-    """Return an earlier run's answers to reuse; UserError if `--profile` has no usable answers."""
+    """Return an earlier run's answers to reuse; UserError if the run of `--profile` has none."""
     there = job.request.log_dir / SELECTION / EARLIER
     if there.is_dir():
         return _by_worker(job, lessons_in(there))
@@ -59,7 +59,7 @@ def earlier_answers(job: Job) -> Answers:
 
 
 def take_over(job: Job) -> None:
-    """Copy the reused answers into the run's directory, once."""
+    """Copy the logs and journals of reused answers into the run's directory, unless it has them."""
     there = job.request.log_dir / SELECTION / EARLIER
     if job.request.profile is None or there.is_dir():
         return
@@ -87,7 +87,7 @@ def answered(answers: Answers, suite: str) -> Mapping[str, frozenset[str]]:
 
 
 def _by_worker(job: Job, runs: Sequence[SystemRun]) -> Answers:
-    """Return the runs of workers whose settings, prices and prompts are the same as in this run."""
+    """Return the earlier runs of workers whose settings, prices and prompts have not changed."""
     answers: dict[tuple[str, str], list[SystemRun]] = {}
     for run in runs:
         if _is_alike(job, run):

@@ -25,7 +25,7 @@ from podium.harness.run.system_options import chosen_options, named_arguments
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"
-"""Argument of mixtures: the worker that merges replies; the best single worker, if chosen."""
+"""Argument of mixtures: the worker that merges replies (the best single worker, if chosen)."""
 CARDS = "cards"
 """Argument that sets whether a model that chooses workers reads the workers' role cards."""
 LEARNED = "learned"  # folder of artefacts, below the log directory
@@ -33,7 +33,7 @@ AnsweredRuns = Mapping[str, tuple[SystemRun, SystemTotals]]  # system -> its run
 
 
 def with_entries(job: Job) -> Job:
-    """Return the job with an entry for each requested system and suite; stored ones are kept."""
+    """Return the job with an entry for each requested system and suite; keep stored entries."""
     new = [(suite, job.missing(suite)) for suite in job.suites]
     undecided = [suite for suite, systems in new if any(is_chosen(job, name) for name in systems)]
     taught = lessons.choose_on_train(job, undecided)
@@ -66,7 +66,7 @@ def why_unlearnable(job: Job) -> Iterator[str]:
 
 
 def why_taught(job: Job) -> Iterator[str]:
-    """If the run's split is `eval`, yield an error per system that was trained on its questions."""
+    """If the run's split is `eval`, yield an error per system trained on the split's questions."""
     if job.experiment.split != "eval":
         return
     pairs = ((split_k(name)[1], job.catalogue.card(name).methods) for name in job.systems)
@@ -95,7 +95,7 @@ def refuse_other_cards(job: Job) -> None:
 
 
 def refuse_other_options(job: Job) -> None:
-    """Raise UserError if stored entries have other options than the request sets."""
+    """Raise UserError if a system's stored entries have other options than the request sets."""
     rows = job.stored.entries if job.stored else ()
     for row in (row for row in rows if row.system in job.systems):
         has = job.catalogue.options(row.system)
@@ -113,7 +113,7 @@ MOST_CALLS = 10_000
 
 
 def refuse_options(job: Job, system: str) -> None:
-    """Raise UserError if a system's options lead to too many calls, or an error on a question."""
+    """Raise UserError if a system's `-S` options allow too many calls, or fail on a question."""
     options, card = options_of(job, system), job.catalogue.card(system)
     if not options or not job.suites:
         return
@@ -163,7 +163,7 @@ def is_given_worker(job: Job, system: str) -> bool:
 
 
 def options_of(job: Job, system: str) -> Mapping[str, Any]:
-    """Return the options that the request sets for a system."""
+    """Return the `-S` options that the request sets for a system."""
     return chosen_options(system, job.request.system_options, job.catalogue)
 
 
@@ -205,7 +205,7 @@ def best_single_args(job: Job, suite: Suite[Any]) -> Mapping[str, Any] | None:
 
 
 def new_entry(job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any]) -> Entry:
-    """Return the entry of a system; `best` are the arguments of the best single worker."""
+    """Return a system's entry on a suite; `best` has the arguments of the best single worker."""
     return job.entry(suite, system, _arguments(job, suite, system, best))
 
 
@@ -295,7 +295,7 @@ def _late(entry: Entry, prefix: str = "") -> Entry:
 
 
 def _best(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> tuple[str, bool]:
-    """Return the best single worker, and whether it was chosen in hindsight."""
+    """Return a suite's best single worker, and whether that worker was chosen in hindsight."""
     if earlier := best_single_args(job, suite):
         return str(earlier["worker"]), earlier["chosen_on"] == "hindsight"
     taught = lessons.choose_on_train(job, [suite])
@@ -333,7 +333,7 @@ def _matched(
 
 
 def _cost(totals: SystemTotals, unit: str) -> float | None:
-    """Return the mean cost of a query in `unit` (list dollars, or tokens in and out), or None."""
+    """Return a query's mean cost in `unit` (`usd`: list dollars, else tokens); None if unknown."""
     if unit == "usd":
         return None if totals.usd is None else float(totals.usd)
     if totals.tokens_in is None or totals.tokens_out is None:
@@ -342,7 +342,7 @@ def _cost(totals: SystemTotals, unit: str) -> float | None:
 
 
 def _of_one_call(worker: str, answered: AnsweredRuns, unit: str) -> float | None:
-    """Return a worker's mean cost per call, from a run of only this worker; None without it."""
+    """Return a worker's mean cost per call, from its run as a single model; None if it has none."""
     for name in (BEST_SINGLE, f"{SINGLE}:{worker}"):
         pair = answered.get(name)
         if pair and pair[0].facts.args.get("worker") == worker:

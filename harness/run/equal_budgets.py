@@ -1,4 +1,4 @@
-"""Checks of an equal budget before any call: which systems fit it, and why it may be exceeded."""
+"""Checks before any call: which systems fit an equal budget (`--equal`), and can it be enforced."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,9 +17,10 @@ UNFIT = "podium cannot refuse its calls, or it matches the cost of another syste
 
 
 def by_size(request: RunRequest) -> list[RunRequest]:
-    """Return a request for each size of the request's budget, each with a separate directory.
+    """Return a run request for each size of the request's equal budget, with a directory for each.
 
-    The runs share replies and `max_usd`. Raises `UserError` if the directory itself has a run.
+    The runs share sampled replies and the limit `max_usd`. Raises `UserError` if the request's own
+    directory already holds a run.
     """
     budgets = equal_budgets(request.equal) if request.equal else ()
     if len(budgets) < 2:
@@ -34,13 +35,13 @@ def by_size(request: RunRequest) -> list[RunRequest]:
 
 
 def most_calls_of(job: Job) -> int | None:
-    """Return the maximum calls per question; None if no budget limits calls."""
+    """Return the maximum calls per question by the equal budget; None if it limits no calls."""
     budget = single_budget(job.experiment.equal)
     return int(budget.limit) if budget and budget.unit == "calls" else None
 
 
 def fitting_systems(job: Job, systems: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the systems that can answer within the job's budget, and why the others cannot."""
+    """Return the systems that can keep the run's equal budget, and why each other system cannot."""
     budget = single_budget(job.experiment.equal)
     if budget is None:
         return [*systems], []
@@ -59,7 +60,7 @@ def _why_unfit(job: Job, name: str, budget: EqualBudget) -> str:
 
 
 def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
-    """Yield why the equal budget cannot be enforced for a run's suites or workers."""
+    """Yield the reasons why a run's suites or workers make its equal budget unenforceable."""
     budget = single_budget(job.experiment.equal)
     if budget is None:
         return
@@ -88,5 +89,5 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
 
 
 def _least(job: Job, budget: EqualBudget, slot: WorkerSpec) -> Decimal | None:
-    """Return the maximum use of a call with an empty prompt, in budget units; None if unknown."""
+    """Return how much of an equal budget a call with an empty prompt can use; None if unknown."""
     return budget.most(0, slot_max_tokens(slot), job.book.price(slot.price_ref))

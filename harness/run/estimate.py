@@ -51,7 +51,7 @@ TRAINING = "training"
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """Unanswered (question, epoch) pairs of a system; the run will use one of its `entries`."""
+    """Unanswered (question, epoch) pairs of a system; the run uses one of `entries` (settings)."""
 
     suite: Suite[Any]
     title: str
@@ -65,7 +65,7 @@ class PendingWork:
 
 
 def pending_work(job: Job) -> Iterator[PendingWork]:
-    """Yield the work that a run has yet to do: first entries in experiment.json, then new ones."""
+    """Yield a run's work yet to do: of the entries in experiment.json, then of its new entries."""
     for row in {row.name: row for row in job.experiment.entries}.values():
         if row.suite in job.experiment.suite_versions:
             yield _entry_work(job, job.catalogue.suites[row.suite], (row,))
@@ -125,7 +125,7 @@ def _choice(job: Job, taught: TrainingQuestions) -> Iterator[PendingWork]:
 
 
 def _training(task: FitTask) -> PendingWork:
-    """Return the calls that will train a system; only their maximum number is known."""
+    """Return the pending calls to train a system; only their maximum number is known."""
     entries.refuse_untriable(task)
     calls = max(0, task.given.calls - task.spent)
     pairs = tuple((question, 1) for question in task.given.questions[:calls])
@@ -148,12 +148,12 @@ class EstimateLine:
     basis: str = "nothing left"
     dearest: Decimal | None = Decimal(0)  # maximum cost of a question, grading excluded
     first: FirstCall | None = None
-    """The cheapest first call of a question; None if some first call has no maximum cost."""
+    """Dollars and worker of the cheapest first call; None if some first call has no maximum."""
     judges: bool = False
 
     @property
     def one(self) -> Decimal | None:
-        """The expected cost of one question; if that is unknown, its maximum."""
+        """Expected (if unknown, maximum) dollars of one question; None if both are unknown."""
         usd = self.most.usd if self.expected.usd is None else self.expected.usd
         return None if usd is None else usd / self.left
 
@@ -163,7 +163,7 @@ PLANNED = "its plan, at its workers' past calls"
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimated calls and cost of a run, a line per system and suite."""
+    """The estimated calls and cost of a run: a line per system and suite, training and judging."""
 
     lines: tuple[EstimateLine, ...]
     unknown: tuple[str, ...]
@@ -200,7 +200,7 @@ def learning_text(job: Job) -> str:
 def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate:
     """Return the estimate of a run, or only of its calls for a `purpose` (`eval`, `selection`).
 
-    Past calls are read from its directory and from `like`. Raises the UserErrors of `podium run`.
+    Reads past calls from the run's directory and from `like`. Raises the UserErrors of the run.
     """
     request = job.request
     for folder in like:
@@ -244,7 +244,7 @@ SAMPLE = 20
 
 
 def cost_of_one(job: Job, row: Entry, ids: Sequence[str]) -> float | None:
-    """Return the list dollars of a question of `row`: expected, else maximum; None if unknown."""
+    """Return the dollars of a question of an entry: expected, else maximum; None if unknown."""
     few = replace(row, questions=tuple(ids[:SAMPLE]))
     small = replace(job, experiment=replace(job.experiment, entries=(few,)))
     work = _entry_work(small, job.catalogue.suites[row.suite], (few,))
@@ -283,7 +283,7 @@ def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """The estimate of one entry (a system on a suite), and the source of the figures."""
+    """The estimate for one possible entry (system on suite) of pending work, and its basis."""
 
     expected: CallTotals  # of all questions together
     most: tuple[CallTotals, ...]  # maximum of each question
@@ -292,7 +292,7 @@ class _Option:
 
 
 def _options(job: Job, work: PendingWork, estimator: Estimator) -> list[_Option]:
-    """Return one estimate for each of the work's alternative entries."""
+    """Return an estimate per possible entry of pending work; training has only one estimate."""
     if work.budget is not None:
         return [_by_budget(work, work.budget, estimator)]
     if work.steps is None:
@@ -303,7 +303,7 @@ def _options(job: Job, work: PendingWork, estimator: Estimator) -> list[_Option]
 
 
 def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
-    """Return the estimate of training calls; at most, each prompt has four earlier replies."""
+    """Return the estimate of training calls; its maximum assumes four earlier replies a prompt."""
     shorter = _chain(MAX_STEPS - 1, work, estimator).times(-1)
     call = _chain(MAX_STEPS, work, estimator) + shorter
     names = estimator.spec.names
@@ -317,7 +317,7 @@ def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
 
 
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the maximum of `steps` calls on the longest question, each given all prior replies."""
+    """Return the maximum cost of `steps` calls on the longest question, each with prior replies."""
     size = max(len(question.text.encode()) for question, _ in work.pairs)
     return estimator.dearest(chained_calls(name, size, steps) for name in estimator.spec.names)
 
@@ -366,7 +366,7 @@ def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> Fir
 def _at_most(
     calls: tuple[CountedCall, ...], allowed: int | None, estimator: Estimator
 ) -> CallTotals:
-    """Return a question's maximum cost: that of its calls, or `allowed` times its longest call."""
+    """Return a question's maximum cost: of its `calls`, or of `allowed` calls like the longest."""
     if allowed is None or not calls:
         return estimator.at_most(calls)
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
@@ -377,7 +377,7 @@ def _at_most(
 def _worst(
     work: PendingWork, initial: CountedCall, estimator: Estimator, shape: tuple[int, int]
 ) -> tuple[CallTotals, ...]:
-    """Return each question's maximum if a model writes plans: the costliest worker for all steps.
+    """Return each question's maximum cost if a model writes plans with one worker in all steps.
 
     `shape` has the maximum number of conductor calls and of steps in a plan. `initial` is the
     request for the first question; other requests grow with the length of their question.
@@ -392,7 +392,7 @@ def _worst(
 
 
 def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
-    """Yield the cost of grading by a model, if a suite needs it; its maximum is unknown."""
+    """Yield a line with the cost of grading by a model, if needed; its maximum is unknown."""
     suite, judged = work.suite, judged_among(work.suite, [question for question, _ in work.pairs])
     if not judged:
         return
@@ -410,7 +410,7 @@ CENT = Decimal("0.01")
 
 
 def estimate_text(forecast: Estimate, request: RunRequest | None = None) -> str:
-    """Return the table of a dry run, then the limits that may stop the run; a dash is unknown."""
+    """Return a dry run's table, then the limits that may stop the run; a dash means unknown."""
     limits = _limits(forecast, request) if request else ()
     return "\n".join((*_lines(forecast), *limits)) + "\n"
 
@@ -448,7 +448,7 @@ def _lines(forecast: Estimate) -> Iterator[str]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield a table; if it is too wide, suites have separate rows, and `from` is listed below."""
+    """Yield an estimate's table; if it is too wide, list suites in rows and `from` below."""
     width = terminal_width() or sys.maxsize
     if max(map(len, aligned([COLUMNS, *rows]))) <= width:
         yield columns(COLUMNS, rows)
@@ -472,7 +472,7 @@ def _cells(expected: CallTotals, maximum: CallTotals) -> list[str]:
 
 
 def _set_limits(forecast: Estimate, request: RunRequest) -> Iterator[tuple[str, Decimal, Decimal]]:
-    """Yield each limit of a request: its option, its dollars, and the dollars already spent."""
+    """Yield each dollar limit of a request: its option, its dollars, and the dollars spent."""
     if request.max_usd is not None:
         yield "--max-usd", request.max_usd, forecast.already
     if request.max_usd_per_query is not None:
@@ -480,7 +480,7 @@ def _set_limits(forecast: Estimate, request: RunRequest) -> Iterator[tuple[str, 
 
 
 def _limits(forecast: Estimate, request: RunRequest) -> Iterator[str]:
-    """Yield a line for each limit of a request that may stop the run or a question early."""
+    """Yield a line for each dollar limit of a request that may stop the run or a question early."""
     if refused := [*reasons_of(refuse_too_little, forecast, request)]:
         yield from refused
         return
@@ -499,7 +499,7 @@ def _limits(forecast: Estimate, request: RunRequest) -> Iterator[str]:
 
 
 def _too_little(expected: Decimal | None, usd: Decimal | None, limit: Decimal, scope: str) -> str:
-    """Return how a limit compares with the expected and maximum cost; empty if it is enough."""
+    """Return why a dollar limit may be too little for a cost; empty if it is enough."""
     if expected is not None and expected > limit:
         return f"is too little: ${expected:.4f} is expected"
     if usd is None:
@@ -524,7 +524,7 @@ def refuse_too_little(forecast: Estimate, request: RunRequest) -> None:
 
 
 def limit_warning(forecast: Estimate, request: RunRequest) -> str:
-    """Return a warning if a limit is below the cost of the cheapest question; else empty."""
+    """Return a warning if a dollar limit is below the cost of the cheapest question; else empty."""
     costs = ((line.one, line) for line in forecast.lines if line.left)
     priced = [(usd, line) for usd, line in costs if usd is not None]
     for name, limit, already in _set_limits(forecast, request) if priced else ():

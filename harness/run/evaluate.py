@@ -1,7 +1,8 @@
 """Runs an experiment's entries as tasks of one Inspect eval set, without losing answers.
 
-Tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
-failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
+Tried on inspect-ai 0.3.285: with `fail_on_error=False` an eval set reports success and never asks
+a failed question again; with `log_realtime=False` alone, an eval set that was killed asks finished
+questions again.
 """
 
 import errno
@@ -75,12 +76,12 @@ from podium.harness.text import columns, pluralise
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 JOURNAL = 1
-"""Marks a log (in its header) whose calls are all in a journal, too; older logs lack it."""
+"""In a log's header: all calls of the log are in a journal, too; older logs lack this field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """Functions that need several packages; podium/cli/ supplies them."""
+    """Functions that a run needs from other packages; podium/cli/ supplies them."""
 
     choose: Callable[[Mapping[str, float]], str]
     """Accuracy per worker, in pool order -> the best single worker."""
@@ -89,14 +90,14 @@ class Controls:
     opened: Callable[[Path, Suite[Any], int], object]
     """(log directory, suite, number of questions): records that a run reads eval questions."""
     bare: BareText = whole_text
-    """Question -> its text without its suite's instruction, for a search in other suites."""
+    """Question -> its text without its suite's instruction, to find equal questions elsewhere."""
     log_realtime: bool = True
     """Whether Inspect logs a call before its question is answered; False if calls cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run's request with its suites, systems and pool, loaded and checked."""
+    """A run's request, with its suites, systems and pool, all loaded and checked."""
 
     request: RunRequest
     catalogue: Catalogue  # its suites have the experiment's prompts
@@ -115,7 +116,7 @@ class Job:
     )
 
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
-        """Return the questions of a suite that the run covers; cached."""
+        """Return the questions of a suite that the run (or this shard of it) asks; cached."""
         experiment = self.experiment
         limit = experiment.limit_of(suite.name)
         key = (suite.name, prompt_of(suite), experiment.split, limit)
@@ -127,7 +128,7 @@ class Job:
         return [question for question in picked if question.id in of_shard] if of_shard else picked
 
     def known_systems(self, suite: Suite[Any]) -> list[str]:
-        """Return the systems of the stored experiment on a suite."""
+        """Return the systems that have a stored entry for a suite."""
         rows = self.stored.entries if self.stored else ()
         return [row.system for row in rows if row.suite == suite.name]
 
@@ -161,7 +162,7 @@ class Job:
         return spent
 
     def paced(self) -> AbstractContextManager[None]:
-        """Rate-limit the calls within the block, and label them with the lease."""
+        """Limit calls in the block by `--rpm`, and label them with the shard's lease, if any."""
         limiter = RateLimiter(self.request.rpm) if self.request.rpm else None
         lease = self.lease
         return run_context(turns=lease or limiter, generation=lease and lease.generation)
@@ -169,14 +170,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The result of an eval set."""
+    """The outcome of a run's tasks: their logs, and why questions are unanswered."""
 
     finished: bool
     logs: Sequence[EvalLog]  # headers of the newest log of each task
     trouble: tuple[str, ...]  # distinct reasons of unanswered questions, most frequent first
 
     def __repr__(self) -> str:
-        """Return the outcome in one short line."""
+        """Return this outcome as one short line."""
         state = "finished" if self.finished else "unfinished"
         return f"RunOutcome({state}, {pluralise(len(self.logs), 'log')}, {self.unscored} unscored)"
 
@@ -250,7 +251,7 @@ def _environment(job: Job, journal: TaskJournal) -> dict[str, Model]:
 
 
 def _models_in(log_dir: Path) -> dict[str, str]:
-    """Return the model in each task's newest log."""
+    """Return task -> the name of the model in the task's newest log."""
     paths = newest_logs([log_dir], recursive=False) if any(log_dir.glob("*.eval")) else ()
     headers = [read_eval_log(str(path), header_only=True).eval for path in paths]
     return {header.task: header.model for header in headers}
@@ -260,7 +261,7 @@ _PROVIDERS = {
     "_HAS_OPENAI": "inspect_ai.model._openai_responses",
     "_HAS_ANTHROPIC": "inspect_ai.model._providers.anthropic",
 }
-"""Modules that Inspect imports for every sample, by the flag that it checks before."""
+"""Flag that Inspect checks for every sample -> provider module that Inspect then imports."""
 
 
 class _Imported:
@@ -371,7 +372,7 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
-    """Return sample name -> its log's time in seconds, for samples answered in the newest logs."""
+    """Return sample name -> its log's file time, for samples answered in the newest logs."""
     return {
         sample_name(name, str(sample.id), sample.epoch): path.stat().st_mtime + TICK_S
         for path, name, samples in _done(log_dir, recursive=True)
@@ -400,7 +401,7 @@ def _progress(
 
 
 def _matters(record: LogRecord) -> bool:
-    """Return False for the warning that Inspect's default of `retry_immediate` has no effect."""
+    """Log filter: drop the warning that Inspect's default of `retry_immediate` has no effect."""
     return not record.getMessage().startswith("retry_immediate=True has no effect")
 
 
@@ -422,7 +423,7 @@ def failure_reasons(logs: Sequence[EvalLog]) -> tuple[str, ...]:
 
 
 def _sentence(error: str) -> str:
-    """Return an exception's message; Inspect keeps its repr, `WorkerError('...')`."""
+    """Return the message in an error that Inspect stored as a repr, `WorkerError('...')`."""
     match = re.fullmatch(r"\w+\((['\"])(.*)\1\)", error, re.DOTALL)
     return match.group(2) if match else error
 
@@ -487,13 +488,13 @@ def _equal(job: Job, purpose: str) -> EqualBudget | None:
 
 
 def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpec) -> System:
-    """Return the system that a solver makes in a run, in order to count its calls."""
+    """Return the system that a solver makes in a run, so that its calls can be counted."""
     with run_context(log_dir=job.request.log_dir, spec=spec):
         return system_of(job.catalogue.solver(solver, {**args, "pool": spec.name}))
 
 
 def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any]:
-    """Return a log's metadata on its entry and pool, from which tables are made."""
+    """Return a log's metadata on its entry (system on suite) and pool, which reports read."""
     card = job.catalogue.card(row.system)
     box = job.box_for(job.catalogue.suites[row.suite])
     equal = _equal(job, purpose)

@@ -37,7 +37,7 @@ NEW = Path("/dev/null/run")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One system on one suite; it becomes one Inspect task."""
+    """One system on one suite in a run: each entry becomes one Inspect task."""
 
     suite: str
     system: str
@@ -49,15 +49,15 @@ class Entry:
     order: int | None = None
     """Position in the order in which entries start, from 1 (`order_entries`)."""
     part: str = ""
-    """Step of a system's training, e.g. `for aime25, round 1`; empty for results."""
+    """Step of a system's training, e.g. `for aime25, round 1`; empty for an evaluation."""
     learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Facts on the system's training (harness/learning.py), without the questions' digests."""
+    """Facts on the system's training (harness/learning.py), without its questions' digests."""
     questions: tuple[str, ...] = ()
-    """Ids of its questions in a shard, in order; empty: all questions of the run."""
+    """Ids of the questions that a shard asks, in order; empty: all questions of the run."""
 
     @property
     def name(self) -> str:
-        """Name of the Inspect task."""
+        """Name of the entry's Inspect task."""
         return task_name(self.suite, self.system, part=self.part)
 
 
@@ -68,7 +68,7 @@ def task_name(suite: str, system: str, purpose: str = "eval", part: str = "") ->
 
 
 def _of_each_suite(stored: object, info: ValidationInfo) -> object:
-    """Return suite -> epochs; older files have one number. ValueError if a suite is missing."""
+    """Return suite -> epochs; older files hold one number. ValueError if a suite has no epochs."""
     suites: Mapping[str, str] = info.data.get("suite_versions", {})
     if isinstance(stored, int):
         return dict.fromkeys(suites, stored)
@@ -97,7 +97,7 @@ class Experiment:
     """Suite -> epochs per question; older files hold one number for all suites."""
     entries: tuple[Entry, ...]
     prompts: Mapping[str, Prompt] = field(default_factory=dict[str, Prompt])
-    """Suite -> its prompt; the official one if an older file has none."""
+    """Suite -> name of its prompt; an older file without names used the official prompts."""
     images: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> digest of the image for its programs, if the sandbox uses images."""
     train_calls: int | None = None
@@ -110,18 +110,18 @@ class Experiment:
     equal: str = ""
     """Budget of every system for one question, such as `calls=9`; empty: no equal budget."""
     draws: Draws = FRESH
-    """Whether systems share sampled replies to equal calls; in older files they do not."""
+    """Whether equal calls of several systems share a sampled reply; in older files they do not."""
     gate_sha256: str = ""
-    """Digest of the gate file, declared before the run; empty for none."""
+    """Digest of the gate file (rules that the run must meet, declared before); empty: no file."""
     suite_limits: Mapping[str, PositiveInt] = field(default_factory=dict[str, PositiveInt])
-    """Suite -> its own number of first questions; the other suites have `limit`."""
+    """Suite -> number of first questions to ask of it; a suite that is not here has `limit`."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`sha256` and `options` of the newest run file; empty for none."""
+    """Digest (`sha256`) and `options` of the newest run file (run.toml); empty if there is none."""
     schema: Literal[1] = 1
 
     @property
     def pool_key(self) -> str:
-        """Digests of the pool and its prices; a user's consent to spend is valid only for these."""
+        """Digests of the pool and its prices, to which a user's consent to spend is limited."""
         return f"{self.pool_sha256} {self.book_sha256}"
 
     @property
@@ -130,11 +130,11 @@ class Experiment:
         return None if self.suite_limits else self.limit
 
     def limit_of(self, suite: str) -> int | None:
-        """Return how many first questions of a suite are asked; None is all of them."""
+        """Return how many first questions of a suite are asked; None: all questions."""
         return self.suite_limits.get(suite, self.limit)
 
     def joined(self, new: "Experiment") -> "Experiment":
-        """Return this experiment extended by `new`; UserError if they cannot share a table."""
+        """Return this experiment extended by `new`; UserError if their rows are not comparable."""
         for name in IDENTITY:
             _same(name, getattr(self, name), getattr(new, name))
         if self.box and new.box:
@@ -160,7 +160,7 @@ class Experiment:
 
 
 def _refuse_other_suites(stored: Experiment, new: Experiment) -> None:
-    """Raise UserError if a stored suite now differs, or has fewer questions or epochs."""
+    """Raise UserError if a stored suite has changed, or is to have fewer questions or epochs."""
     for suite in stored.suite_versions.keys() & new.suite_versions.keys():
         _same(f"version of {suite}", stored.suite_versions[suite], new.suite_versions[suite])
         _same(f"data of {suite}", stored.data_revisions[suite], new.data_revisions[suite])
@@ -179,13 +179,13 @@ BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images", "
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
 POOL = IDENTITY[:4]
 LEARNING = ("train_calls", "train_on")
-"""Fields that cannot change once set, so that all systems of a table learn from the same data."""
+"""`LEARNING`: fields that cannot change once set, as all systems must learn from the same data."""
 _FILE = TypeAdapter(Experiment)
 
 
 @contextmanager
 def lock_experiment(log_dir: Path) -> Generator[None]:
-    """Lock a directory for one run; UserError if another run on this machine has the lock."""
+    """Lock a run's directory in the block; UserError if another run on this machine locked it."""
     log_dir.mkdir(parents=True, exist_ok=True)
     handle = os.open(log_dir, os.O_RDONLY)
     try:
@@ -200,7 +200,7 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
 
 
 def is_new(folder: Path) -> bool:
-    """Return whether a directory has no run yet; it may have a user's consent or reused answers."""
+    """Return whether a directory has no run yet, but at most a user's consent or reused answers."""
     return not folder.is_dir() or {path.name for path in folder.iterdir()} <= {AGREED, EARLIER}
 
 
@@ -224,7 +224,7 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
 
 def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
-    """Add `new` to a directory's experiment, checked by `check_experiment`; write and return it."""
+    """Check `new`, add it to a directory's experiment, and write and return the experiment."""
     stored = read_experiment(log_dir)
     experiment = order_entries(check_experiment(log_dir, new), stored.entries if stored else ())
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -308,7 +308,7 @@ def _same(field: str, stored: object, requested: object) -> None:
 
 ABSENT = "absent"
 AGREED = "agreed.jsonl"
-"""File of the user's consents to spend money; it is written first (podium/cli/consent.py)."""
+"""File of the user's consents to spend money, written before all others (podium/cli/consent.py)."""
 
 
 def is_unanswered(log_dir: Path) -> bool:

@@ -31,38 +31,38 @@ from podium.harness.system import System
 from podium.harness.workflow import Sampling
 
 PLACE = re.compile("\ue000(\\d+)\ue001")
-"""Placeholder for the text of a future reply: its number between private-use characters."""
+"""Matches the placeholder of a future reply: a call's number between private-use characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedCall:
-    """A request that a system would make, with the size of its prompt."""
+    """A model call that a system would make, with the size of its prompt."""
 
     worker: str
     prompt_bytes: int  # UTF-8 bytes of its texts, without the replies in it
     reads: tuple[int, ...] = ()
-    """Numbers, from 0, of the calls whose replies it contains; repeated if a reply repeats."""
+    """Numbers, from 0, of earlier calls whose replies are in the prompt, once per occurrence."""
     times_max_tokens: int = 1
-    """Factor on the worker's max_tokens for the reply (`Sampling`)."""
+    """Factor by which this call multiplies the worker's `max_tokens` (`Sampling`)."""
 
 
 def chained_calls(worker: str, prompt_bytes: int, steps: int) -> list[CountedCall]:
-    """Return `steps` requests to one worker, each reading the replies to all earlier ones."""
+    """Return `steps` calls of one worker, each of which reads the replies to all earlier calls."""
     return [CountedCall(worker, prompt_bytes, tuple(range(step))) for step in range(steps)]
 
 
 class Unplannable(PodiumError):
-    """A system's calls depend on a model's reply; holds the request to that model."""
+    """Raised if a system's calls depend on a plan by a model; holds the call to that model."""
 
     def __init__(self, request: CountedCall) -> None:
-        """Keep the first request to the conductor."""
+        """Take the first call of the conductor, the model that writes plans."""
         super().__init__("a model writes this system's plans")
         self.first = request
 
 
 @dataclass(slots=True)
 class CountingPool(Pool):
-    """A pool that makes no calls and records every request."""
+    """A pool whose `ask` makes no call: it records the call that a system requests."""
 
     counted: list[CountedCall] = field(default_factory=list[CountedCall])
 
@@ -73,7 +73,7 @@ class CountingPool(Pool):
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Count one request; its reply is a placeholder.
+        """Record a call of `worker`, and return a placeholder as its reply.
 
         Raises `Unplannable` if a conductor is asked, UserError if the pool lacks the worker.
         """
@@ -89,7 +89,7 @@ class CountingPool(Pool):
 
 
 async def _failing_trial(question: Question, reply: str) -> Grade:
-    """Return a failed public test, so that a system that retries makes all its possible calls."""
+    """Grade a reply as failing its public test, so that a system that retries makes all calls."""
     return Grade(0.0, None)
 
 
@@ -99,7 +99,7 @@ def counted_all(
     workers: Sequence[str],
     spec: PoolSpec | None = None,
 ) -> list[tuple[CountedCall, ...]]:
-    """Return the calls for each (question, epoch) pair; `Unplannable` if a model plans them."""
+    """Return a system's calls for each (question, epoch); Unplannable if a model must plan them."""
     variants = [slot.name for slot in spec.variants] if spec else []
     models = dict.fromkeys((*workers, *variants), cast(Model, None))
     if spec and spec.conductor:
@@ -121,11 +121,12 @@ def counted_all(
 def worst_case(
     worker: str, initial: CountedCall, question: Question, planning: int, steps: int
 ) -> tuple[CountedCall, ...]:
-    """Return the maximum calls if a model writes the plan and `worker` does all steps.
+    """Return the most calls for a question if a model plans and `worker` does all steps.
 
     Each step reads all earlier replies; its subtask is part of the conductor's reply. The second
     conductor call is a retry: the first request, its reply, and an error as long as that request.
-    Further calls, up to `planning` in all, are of later rounds and read the plan and last reply.
+    More conductor calls, up to `planning` in all, belong to later rounds: each reads all earlier
+    conductor replies and the last step's reply.
     """
     calls = [initial]
     if planning > 1:
@@ -144,19 +145,19 @@ def worst_case(
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """Total calls, tokens and dollars; None is unknown."""
+    """The totals of some calls: their number, tokens and dollars; a total of None is unknown."""
 
     calls: Decimal = Decimal(0)
     input: Decimal | None = Decimal(0)
     output: Decimal | None = Decimal(0)
     usd: Decimal | None = Decimal(0)
     sized: Decimal = Decimal(0)
-    """Input tokens of the past calls whose prompt bytes are known; `bytes` has those bytes."""
+    """Input tokens of past calls whose prompt size is known; `bytes` is the sum of these sizes."""
     bytes: Decimal = Decimal(0)
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """All fields, in order."""
+        """The values of all fields, in order."""
         return self.calls, self.input, self.output, self.usd, self.sized, self.bytes
 
     def __add__(self, addend: "CallTotals") -> "CallTotals":
@@ -190,30 +191,30 @@ def _one_call(prompt: int | None, output: int | None, usd: Decimal | None) -> Ca
 
 @dataclass(slots=True)
 class PastRuns:
-    """Totals of the calls of past runs: by answer, worker and judge."""
+    """Totals of the model calls in past runs: per answer, per worker, and per suite for judges."""
 
     answers: dict[tuple[str, str], defaultdict[Any, CallTotals]] = field(
         default_factory=lambda: defaultdict(_sums)
     )
-    """(suite, system) -> the totals of each graded answer."""
+    """(suite, system) -> answer (question, epoch, sample) -> totals of the answer's calls."""
     workers: dict[tuple[str, str], CallTotals] = field(default_factory=_sums)
-    """(suite, worker) -> totals; under the suite `""`, totals over all suites."""
+    """(suite, worker) -> totals of the worker's calls; the suite `""` stands for all suites."""
     judges: dict[str, CallTotals] = field(default_factory=_sums)  # suite -> totals of judging
     strangers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """(suite, system) pairs that ran on other models: their totals are not used."""
+    """(suite, system) pairs that ran on models other than the pool's: their totals are not used."""
 
     def of_system(self, suite: str, system: str) -> list[CallTotals]:
-        """Return the totals of each answer of a system on a suite; empty if there are none."""
+        """Return the call totals of each past answer of a system on a suite; empty for none."""
         key = (suite, system)
         is_known = key in self.answers and key not in self.strangers
         return [*self.answers[key].values()] if is_known else []
 
     def of_worker(self, suite: str, worker: str) -> CallTotals | None:
-        """Return a worker's totals on a suite, else on all; None if it was never called."""
+        """Return a worker's past call totals on a suite, else on all suites; None if not called."""
         return self.workers.get((suite, worker)) or self.workers.get(("", worker))
 
     def add(self, row: Call, took: CallTotals) -> None:
-        """Add a call to the totals of its judge, worker and answer."""
+        """Add a past call's totals, `took`, to those of its suite's judge, or worker and answer."""
         if row.scope == "scoring":
             self.judges[row.suite] += took
         if row.scope != "inference":
@@ -228,7 +229,7 @@ class PastRuns:
 
 
 def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
-    """Return the past calls of a pool's workers, priced by `book`; UserError for damaged files."""
+    """Return the pool's calls in past runs, priced by `book`; UserError if a file is damaged."""
     past = PastRuns()
     slots = {slot.name: slot for slot in spec.slots}
     runs = (files for path in dirs if has_system_runs(path) for files in system_runs_below(path))
@@ -252,18 +253,18 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
 
 
 def mean_of(totals: Sequence[CallTotals]) -> CallTotals:
-    """Return the mean of several totals."""
+    """Return the mean of several call totals."""
     return sum(totals, NO_CALLS).per(len(totals))
 
 
 def by_cost(take: CallTotals) -> tuple[bool, Decimal]:
-    """Return a sort key in which an unknown cost counts as the highest."""
+    """Return a sort key for call totals, by cost; an unknown cost counts as the highest."""
     return take.usd is None, take.usd or Decimal(0)
 
 
 @dataclass(slots=True)
 class Estimator:
-    """Estimates the cost of calls of one pool, and collects reasons for unknown values."""
+    """Estimates the cost of a pool's calls on a suite, and notes why some values are unknown."""
 
     spec: PoolSpec
     book: Book
@@ -287,7 +288,7 @@ class Estimator:
         return total
 
     def dearest(self, chains: Iterable[Sequence[CountedCall]]) -> CallTotals:
-        """Return the totals of the costliest of several chains of calls."""
+        """Return the maximum totals of the costliest of several chains (sequences of calls)."""
         return max(map(self.at_most, chains), key=by_cost)
 
     def expected(self, calls: Sequence[CountedCall]) -> CallTotals:
@@ -327,6 +328,6 @@ class Estimator:
 
 
 def _prompt(call: CountedCall, size: int, outputs: Sequence[int | None]) -> int | None:
-    """Return a call's input tokens, replies that it reads included; None if one is unknown."""
+    """Return a call's input tokens, with the replies that it reads; None if a reply has no size."""
     read = [outputs[index] for index in call.reads]
     return None if None in read else size + sum(tokens for tokens in read if tokens is not None)

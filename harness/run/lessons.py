@@ -1,4 +1,4 @@
-"""Data for systems that learn: train questions, single workers' answers, training rounds."""
+"""Data for systems that learn: train questions, single workers' answers, and training rounds."""
 
 import re
 from collections import Counter, defaultdict
@@ -44,14 +44,14 @@ class TrainingQuestions:
     """Suite -> its train questions that no eval split of the run contains, in the suite's order."""
 
     def in_turn(self) -> tuple[tuple[str, Question], ...]:
-        """Return (suite, question without target) pairs, in turn from each suite."""
+        """Return (suite, question without target) pairs, one of each suite in turn."""
         columns = ([(name, question) for question in all_] for name, all_ in self.questions.items())
         turns = zip_longest(*columns)
         return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
 
 
 def training_suites(job: Job, suite: Suite[Any]) -> Suites:
-    """Return suites to learn from for `suite`; UserError if a `--train-on` suite cannot be used."""
+    """Return the suites to learn from for `suite`; UserError for a wrong `--train-on` suite."""
     experiment, suites = job.experiment, job.catalogue.suites
     for name in experiment.train_on:
         if name not in suites:
@@ -90,7 +90,7 @@ def calls_to_learn(job: Job) -> int:
 
 
 def questions_per_worker(job: Job, suites: int) -> int:
-    """Return how many questions each worker answers alone from each of `suites` train splits."""
+    """Return how many train questions each worker answers alone, on each of `suites` suites."""
     return calls_to_learn(job) // len(job.spec.names) // suites
 
 
@@ -141,7 +141,7 @@ class SingleScores:
 
 
 def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
-    """Return suite -> single workers' scores on its train questions; missing answers are asked."""
+    """Return suite -> single workers' scores on train questions; ask for missing answers first."""
     by_suite = {suite.name: questions_for(job, suite) for suite in suites}
     teachable = {name: lesson for name, lesson in by_suite.items() if lesson is not None}
     if not teachable:
@@ -171,7 +171,7 @@ def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
 def asked_alone(
     job: Job, taught: TrainingQuestions, earlier: Answers
 ) -> dict[str, tuple[Question, ...]]:
-    """Return suite -> questions for every worker, if possible those whose answers are reused."""
+    """Return suite -> train questions for all workers, if possible those with reusable answers."""
     each = questions_per_worker(job, len(taught.suites))
     by_suite: dict[str, tuple[Question, ...]] = {}
     for name, questions in taught.questions.items():
@@ -182,7 +182,7 @@ def asked_alone(
 
 
 def left_to_ask(job: Job, suite: Suite[Any], ids: Sequence[str], earlier: Answers) -> list[Entry]:
-    """Return the entries of the workers whose answers are not reused from an earlier run."""
+    """Return an entry per worker whose reused answers do not cover the questions `ids`."""
     by_worker = answered(earlier, suite.name)
     rows = zip(job.spec.names, single_entries(job, suite), strict=True)
     return [row for worker, row in rows if not {*ids} <= by_worker.get(worker, frozenset())]
@@ -191,7 +191,7 @@ def left_to_ask(job: Job, suite: Suite[Any], ids: Sequence[str], earlier: Answer
 def _asked_in(
     matrix: Matrix, suites: Iterable[str], only: Mapping[str, Sequence[str]], names: Sequence[str]
 ) -> Matrix:
-    """Return the part of a score matrix with these workers, and `only`'s questions of `suites`."""
+    """Return the part of a score matrix for the workers `names` and the chosen questions."""
     ids = {f"{suite}/{id}" for suite in suites for id in only[suite]}
     return matrix.where(lambda question: question.id in ids).with_workers(names)
 
@@ -207,7 +207,7 @@ def _ask(
     epochs: int = 1,
     limit: int | None = None,
 ) -> None:
-    """Ask train questions in a separate experiment; WorkerError if any stays unanswered."""
+    """Ask train questions in an experiment in `log_dir`; WorkerError if one stays unanswered."""
     plan = replace(
         job.experiment,
         split=TRAIN,
@@ -235,7 +235,7 @@ def _taught(
 
 
 def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
-    """Return the entries of all workers that answer a suite alone, in pool order."""
+    """Return an entry for each worker that answers a suite alone, in pool order."""
     return [job.entry(suite, f"{SINGLE}:{name}", {"worker": name}) for name in job.spec.names]
 
 
@@ -302,7 +302,7 @@ def file_name(system: str) -> str:
 
 
 def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
-    """Train a system round by round; return the artefact and the number of worker calls."""
+    """Train a system round by round; return what it learnt (an artefact) and its worker calls."""
     card, budget = training.job.catalogue.card(training.system), training.given
     explorer = card.methods.explorer()
     rounds: list[Sequence[TrialResult]] = []
@@ -319,7 +319,7 @@ def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
 
 
 def _cut(training: FitTask, budget: TrainingBudget, round_: Round, remaining: int) -> Round | None:
-    """Return a round with only as many questions as the remaining calls allow; None for zero."""
+    """Return a training round, cut to the questions that remaining calls allow; None if zero."""
     questions = budget.questions[round_.first : round_.first + round_.questions]
     sums = accumulate(_calls_per_question(training, round_, questions))
     fits = sum(spent <= remaining for spent in sums)
@@ -327,7 +327,7 @@ def _cut(training: FitTask, budget: TrainingBudget, round_: Round, remaining: in
 
 
 def _calls_per_question(task: FitTask, round_: Round, questions: Sequence[Question]) -> list[int]:
-    """Return each question's worker calls in a round: as planned; the maximum if unknown."""
+    """Return each question's worker calls in a training round; if unknown, their maximum."""
     if round_.most_calls is not None:
         return [round_.most_calls * round_.epochs] * len(questions)
     from podium.harness.run.forecast import counted_all  # only training rounds need this
@@ -363,7 +363,7 @@ def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]
 
 
 def read_tries(folder: Path) -> tuple[TrialResult, ...]:
-    """Return the results of one training round, sorted by question and epoch."""
+    """Read the results of a training round from its directory, sorted by question and epoch."""
     runs, _ = load_runs([folder], recursive=False)
     trials = [trial for run in runs for trial in _tries(run)]
     return tuple(sorted(trials, key=lambda trial: (trial.question, trial.epoch)))

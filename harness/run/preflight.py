@@ -80,11 +80,11 @@ OWN = "http://"
 """Prefix of the address of a user's own server; paid APIs use https, and may be behind a proxy
 that a plain connection cannot pass."""
 IN_PROCESS = {"hf": "transformers"}
-"""Providers whose construction loads weights, with the package they need; only that is checked."""
+"""Providers whose construction loads weights -> the package that they need, which is checked."""
 
 
 def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
-    """Return why models cannot be called or priced; `conductor`, `grader`: check them, too."""
+    """Return why a pool's models cannot be called or priced (conductor, grader: only if True)."""
     roles = {CONDUCTOR: conductor, GRADER: grader}
     reasons: list[str] = []
     for slot in (slot for slot in spec.slots if roles.get(slot.name, True)):
@@ -175,7 +175,7 @@ def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
 
 
 def refuse_too_little(spec: PoolSpec, book: Book, share: Decimal, processes: int) -> None:
-    """Raise UserError if no call of any worker fits into one process's share of the limit."""
+    """Raise UserError if one process's `share` of a dollar limit allows no call of any worker."""
     bounds = {slot.name: _bound(slot, book) for slot in (*spec.workers, *spec.variants)}
     bounded = {name: bound for name, bound in bounds.items() if bound is not None}
     if len(bounded) < len(bounds):
@@ -191,7 +191,7 @@ def refuse_too_little(spec: PoolSpec, book: Book, share: Decimal, processes: int
 
 
 def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
-    """Return the maximum cost of a call with an empty prompt; None if it has no bound."""
+    """Return the maximum dollars of a call with an empty prompt; None if there is no maximum."""
     service = service_tier(slot.config, slot.args)
     attempted = Attempted("unknown", "none", None, service, 0, slot_max_tokens(slot))
     return upper_bound(attempted, book.price(slot.price_ref))
@@ -277,7 +277,7 @@ CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 
 
 def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
-    """Return why a system cannot run on these suites for lack of public tests; None if it can."""
+    """Return why a system that needs public tests cannot run on some suites; None if it can."""
     mute = next((suite.name for suite in suites if not isinstance(suite, PubliclyTested)), None)
     if mute is None or "public tests" not in catalogue.card(name).needs:
         return None
@@ -294,7 +294,7 @@ def ours(catalogue: Catalogue) -> dict[str, SystemCard]:
 
 
 def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -> list[str]:
-    """Return all systems that fit, single workers first, except trained ones and frameworks."""
+    """Return podium's systems that fit a pool, singles first; no trained ones, no frameworks."""
     tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
     unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
     candidates = [
@@ -319,7 +319,7 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
 def why_not_live(
     name: str, catalogue: Catalogue, spec: PoolSpec, stored: Experiment | None
 ) -> str | None:
-    """Return why a live run may not start this system; None if it may, or already has done so."""
+    """Return why a system may not start in a live run; None if it may, or already runs in it."""
     if spec.label != "live" or (stored and any(row.system == name for row in stored.entries)):
         return None
     refusal = catalogue.card(name).methods.live_refusal(split_k(name)[1], spec)
@@ -327,7 +327,7 @@ def why_not_live(
 
 
 def asked_slots(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> set[str]:
-    """Return the workers that some systems may ask, and the pool's conductor if they need it."""
+    """Return the pool's workers that some systems may call, and its conductor if they need one."""
     slots: set[str] = set()
     for name in names:
         alone = manifest_key(name) == ANY_SINGLE
@@ -337,7 +337,7 @@ def asked_slots(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> s
 
 
 def remarks_on(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> Iterator[str]:
-    """Yield the remarks of systems' cards on their use with a pool, a sentence each."""
+    """Yield remarks (sentences) from systems' cards on the use of each system with a pool."""
     for name in names:
         remarks = catalogue.card(name).methods.remarks(split_k(name)[1], spec)
         yield from (f"{name} {remark}" for remark in remarks)
@@ -399,7 +399,7 @@ def missing_extra(manifest: SystemCard) -> str | None:
 
 
 def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """Return a sentence for each group of systems trained with other grader versions."""
+    """Return sentences that list systems trained with other or unknown versions of the graders."""
     groups: dict[str, list[str]] = {}
     suites = catalogue.suites
     for name in systems:
@@ -419,16 +419,16 @@ def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
 
 
 def refuse_unready(spec: PoolSpec, book: Book) -> None:
-    """Raise UserError for the first missing key, server or price, with the number of others."""
+    """Raise UserError for a pool's first missing key, server or price, and count the others."""
     if reasons := list(dict.fromkeys(problems(spec, book, conductor=False))):
         suffix = f" (and {len(reasons) - 1} more: podium doctor lists them)" if reasons[1:] else ""
         raise UserError(f"{reasons[0]}{suffix}")
 
 
 def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
-    """Raise UserError if a directory has an unknown system or another version of a suite.
+    """Raise UserError if a run has an unknown system, or was graded by another version of a suite.
 
-    Inspect treats such a suite's tasks as new: all would be asked, and paid for, again.
+    Inspect treats such a suite's tasks as new: all questions would be asked, and paid for, again.
     """
     for row in stored.entries if stored else ():
         if manifest_key(row.system) not in catalogue.systems:
@@ -447,7 +447,7 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
 
 
 def match_target(match: str | None, systems: Sequence[str]) -> str | None:
-    """Return the system of a run whose cost the compute-matched controls match, or None."""
+    """Return the system in a run whose cost compute-matched controls match; None if missing."""
     if match:
         return match if match in systems else None
     keyed = {manifest_key(name): name for name in reversed(systems)}  # first of equal cards

@@ -1,4 +1,4 @@
-"""One run, from request to logs: read it from top to bottom; and `doctor`, which checks a run."""
+"""One run, from request to logs (read it from top to bottom), and the checks of `podium doctor`."""
 
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -49,7 +49,7 @@ NEARLY_FULL = (
 )
 Runner = Callable[[RequestReader], RunOutcome]
 Consent = Callable[[Job, Any], None]
-"""(job of a live run, its `Estimate`): UserError unless the user agrees to the possible cost."""
+"""Function of a live run's job and `Estimate`: UserError unless the user agrees to the cost."""
 
 
 def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = None) -> int:
@@ -90,7 +90,7 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
 
 
 def say_who_runs(job: Job) -> None:
-    """Print systems left out and why, overridden prices, and remarks on live systems."""
+    """Print which systems a run leaves out and why, overridden prices, and remarks on systems."""
     if note := unknown_prompt_note(job.suites, job.request.prompt):
         say(note)
     for line in job.left_out:
@@ -104,7 +104,7 @@ def say_who_runs(job: Job) -> None:
 
 
 def _say_limits(job: Job, forecast: Any) -> None:
-    """Print the effects of dollar limits on a run; UserError if they allow no call at all."""
+    """Print the effects of dollar limits on a run; UserError if a limit allows no call at all."""
     from podium.harness.run.estimate import limit_warning, refuse_too_little
 
     refuse_too_little(forecast, job.request)
@@ -132,7 +132,7 @@ def _one_at_a_time(spec: PoolSpec, book: Book, slots: set[str]) -> list[str]:
 
 
 LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
-"""(a shard's directory, price book) -> its budget lease, valid within the block."""
+"""(a shard's directory, price book) -> the shard's lease (its dollars), valid within the block."""
 
 
 def run(
@@ -141,12 +141,12 @@ def run(
     controls: Controls,
     open_lease: LeaseOpener | None = None,
 ) -> RunOutcome:
-    """Run a request until it ends or can be resumed; UserError before any call or file."""
+    """Do a requested run, resumable if it stops; UserError, before any call or file, if refused."""
     return run_job(RequestReader(request, catalogue, controls), open_lease)
 
 
 def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> RunOutcome:
-    """Run a reader's request as `run` does; the reader reads it first, unless it already has."""
+    """Do the run of a reader's request, as `run` does; read the request first, unless done."""
     request = reader.request
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
@@ -172,7 +172,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
 
 @contextmanager
 def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator[PaidReplies]:
-    """Yield the reply store; delete replies that logs have, before and after the block."""
+    """Yield a run's store of paid replies; before and after the block, delete those now in logs."""
     replies = PaidReplies(group_dir or log_dir)
 
     def tidy_up() -> None:
@@ -189,7 +189,7 @@ def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator
 
 
 def _evaluate(job: Job) -> RunOutcome:
-    """Choose workers, train, regrade, run entries, then those that need other entries' results."""
+    """Choose workers, train, regrade, run entries (system on suite), then dependent entries."""
     log_dir = job.request.log_dir
     take_over(job)
     job = entries.with_entries(job)
@@ -215,7 +215,7 @@ def _begin_anew(job: Job) -> None:
 
 
 def make_plans(job: Job) -> None:
-    """Make the oracle's missing plans, outside the eval: no system is charged for them."""
+    """Make the missing plans of the control `oracle`, in no evaluation: no system is charged."""
     for row in job.experiment.entries:
         if row.system != ORACLE:
             continue
@@ -246,7 +246,7 @@ def _note_openings(job: Job) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The result of `doctor`."""
+    """The result of `podium doctor`: problems, facts and notes of a pool or run."""
 
     what: str  # the pool or run that was checked
     problems: tuple[str, ...]
@@ -273,7 +273,7 @@ def examine(
 
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
-    """Return all problems of a run, found by the run's own checks, and remarks on it."""
+    """Return all problems of a run, found by the checks that the run itself makes, and remarks."""
     reader = RequestReader(request, catalogue, controls)
     reasons = preflight.package_problems()
     with ExitStack() as stack:
@@ -321,7 +321,7 @@ def _oddities(job: Job) -> Iterator[str]:
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:
-    """Yield notes on workers without a price, overridden prices, hosts and shadowing packages."""
+    """Yield notes on a pool: unpriced workers, overridden prices, hosts, shadowing packages."""
     book = spec.book()
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = preflight.unpriced(spec, book)

@@ -71,7 +71,7 @@ UNNAMED = (
 
 
 def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
-    """Return a sentence on suites that lack the requested prompt; empty if all have it."""
+    """Return a sentence on the suites without the requested prompt; empty if all suites have it."""
     candidates = suites if prompt else ()
     names = [s.name for s in candidates if prompt_of(with_prompt(s, prompt or OFFICIAL)) != prompt]
     note = f"No {prompt} prompt is known for {', '.join(names)}. The {OFFICIAL} one is used."
@@ -79,7 +79,7 @@ def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
 
 
 def refuse_heard(request: RunRequest, catalogue: Catalogue) -> None:
-    """Raise UserError if a requested suite is unpublishable and an Inspect hook receives logs."""
+    """Raise UserError if a requested suite is unpublishable, but an Inspect hook gets its logs."""
     suites = catalogue.suites
     refuse_listeners(suites[name] for name in request.suites if name in suites)
 
@@ -96,11 +96,11 @@ class RequestReader:
     catalogue: Catalogue
     controls: Controls
     job: Job = field(init=False)
-    """The job; it is complete once all reasons have been yielded."""
+    """The checked run; it is complete once all reasons to refuse it have been yielded."""
     _is_read: bool = False
 
     def read(self) -> Job:
-        """Return the job; UserError for any reason other than keys, prices and sandboxes."""
+        """Return the request's job; UserError if refused (keys and sandboxes are not checked)."""
         for reason in () if self._is_read else self.reasons():
             raise UserError(reason)
         return self.job
@@ -135,7 +135,7 @@ class RequestReader:
         self._is_read = True
 
     def all_reasons(self, stack: ExitStack) -> Iterator[str]:
-        """Yield why the run cannot start; its sandbox stays open until `stack` is closed."""
+        """Yield all reasons against starting the run; open its sandbox until `stack` is closed."""
         refusals = [*reasons_of(refuse_heard, self.request, self.catalogue)]
         yield from refusals  # before questions are read or a provider is set up
         yield from missing_needs(self.job) if self._is_read else self.reasons(ready=True)
@@ -213,7 +213,7 @@ class RequestReader:
         )
 
     def _unusable_systems(self) -> Iterator[str]:
-        """Yield why some systems cannot run; the job keeps the other systems."""
+        """Yield why some requested systems cannot run; keep the other systems in the job."""
         job, left_out = self.job, list[str]()
         names = self.request.systems
         if self.request.settled:
@@ -262,7 +262,7 @@ class RequestReader:
             yield f"--headline: {name} is not in this run: add --system {name}, or name another."
 
     def _suites(self) -> list[Suite[Any]]:
-        """Return the requested suites, then stored suites: ungraded answers are graded again."""
+        """Return the requested suites, then other stored ones, to grade ungraded answers again."""
         job, available = self.job, self.job.catalogue.suites
         earlier = {*job.stored.suite_versions} if job.stored else set[str]()
         names = earlier - {suite.name for suite in job.suites}
@@ -284,7 +284,7 @@ class RequestReader:
 
 
 def _changed_pool(job: Job) -> Iterator[str]:
-    """Yield what changed in the pool if the run already holds replies of the old pool."""
+    """Yield the changes to the pool, if the run already holds replies of the unchanged pool."""
     stored, log_dir = job.stored, job.request.log_dir
     changed = differs(stored, job.experiment, POOL) if stored else ""
     if not changed or changed == "pool" or is_unanswered(log_dir):
@@ -299,7 +299,7 @@ def _changed_pool(job: Job) -> Iterator[str]:
 
 
 def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
-    """Return systems with groups expanded, and why others were left out; UserError if none fits."""
+    """Return systems, groups expanded, and why members are left out; UserError if none fits."""
     names, cards = job.request.systems, preflight.ours(job.catalogue)
     judged = any(judged_among(suite, job.questions(suite)) for suite in job.suites)
     late = {name for name, card in cards.items() if "match" in card.needs}
@@ -322,7 +322,7 @@ def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
 
 
 def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the members of a group, or the system itself; `all` excludes frameworks."""
+    """Yield the members of a group of systems, or the system itself; `all` excludes frameworks."""
     if name not in preflight.GROUPS:
         yield name
         return
@@ -332,7 +332,7 @@ def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
 
 
 def _unfit(name: str, job: Job, systems: Sequence[str], judged: bool) -> str | None:
-    """Return why a member of a group cannot run; `judged`: a model grades some questions."""
+    """Return why a system of a group cannot run; `judged`: a model grades some questions."""
     if name == SINGLE:
         return None
     if "match" in job.catalogue.card(name).needs:
@@ -373,7 +373,7 @@ def missing_needs(job: Job) -> Iterator[str]:
 
 
 def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
-    """Raise UserError if this run lacks the system whose cost a control must match."""
+    """Raise UserError if the run lacks the system whose cost a compute-matched control matches."""
     match = job.request.match
     late = [name for name in job.systems if "match" in job.catalogue.card(name).needs]
     if late and match and manifest_key(match) not in job.catalogue.systems:
@@ -399,7 +399,7 @@ def _unasked_suites(job: Job) -> Iterator[str]:
 
 
 def _unasked_providers(job: Job) -> Iterator[str]:
-    """Yield errors in calls-per-minute limits: a mistyped provider would limit nothing."""
+    """Yield errors in `--rpm` (calls per minute): a mistyped provider would limit nothing."""
     specs = [job.spec, *(with_conductor(job.spec, override) for override in _conductors(job))]
     names = sorted({provider_of(slot.model) for spec in specs for slot in spec.slots})
     for provider, calls in job.request.rpm.items():

@@ -1,4 +1,4 @@
-"""Options of systems (`podium run -S NAME=VALUE`): finds the systems that have them, and checks."""
+"""Options of systems (`podium run -S NAME=VALUE`): which systems have an option, and its checks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import Parameter, formatannotation
@@ -16,9 +16,9 @@ OptionsBySystem = Mapping[str, Mapping[str, Any]]
 
 
 def chosen_options(system: str, options: OptionsBySystem, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the options of a system that a run sets; UserError for a value of the wrong type.
+    """Return the options that a run sets for a system; UserError if a value has a wrong type.
 
-    A system's own options override those of all systems; options of `NAME@K` override `NAME`'s.
+    `-S SYSTEM.OPTION` overrides `-S OPTION`; options of `NAME@K` override those of `NAME`.
     """
     has = catalogue.options(system) if options else {}
     targets = dict.fromkeys(("", *reversed(_names(system))))
@@ -46,7 +46,7 @@ def _checked(system: str, option: Parameter, value: Any) -> Any:
 
 
 def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
-    """Return the solver arguments in a system's name: K of `NAME@K`, or those of its variant."""
+    """Return the solver arguments that a system's name sets by its K (a number or name), if any."""
     k = split_k(system)[1]
     if card.takes_name:
         return card.methods.arguments(k)
@@ -56,7 +56,7 @@ def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
 def why_options_refused(
     requested: OptionsBySystem, systems: Sequence[str], catalogue: Catalogue
 ) -> Iterator[str]:
-    """Yield errors in a run's options: unknown names, wrong types, values set in another way."""
+    """Yield the errors in a run's `-S` options: unknown names, wrong types, contradictions."""
     for target, options in requested.items():
         affected = [system for system in systems if target in ("", *_names(system))]
         for name in options:
@@ -73,7 +73,7 @@ def why_options_refused(
 
 
 def _unknown(name: str, systems: Sequence[str], catalogue: Catalogue) -> str:
-    """Return why none of the systems of a run has an option."""
+    """Return a sentence on an option that none of a run's systems has, with similar names."""
     cards = [catalogue.card(system) for system in systems]
     if name in SET_BY_RUN:
         return f"{SET_BY_RUN[name]} sets it for all systems. Leave it out."
@@ -86,7 +86,7 @@ def _unknown(name: str, systems: Sequence[str], catalogue: Catalogue) -> str:
 
 
 def _refuse_contradiction(system: str, options: OptionsBySystem, catalogue: Catalogue) -> None:
-    """Raise UserError for an option of the wrong type, or that contradicts the system's name."""
+    """Raise UserError if a system's option has a wrong type, or contradicts the system's name."""
     for name, value in chosen_options(system, options, catalogue).items():
         fixed = named_arguments(system, catalogue.card(system)).get(name, value)
         if fixed != value:

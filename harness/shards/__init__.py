@@ -1,1 +1,1 @@
-"""Runs in several processes: a run is divided into shards, each an ordinary run directory."""
+"""Runs in several processes: a run is divided into shards, each in a run directory of its own."""

@@ -1,4 +1,4 @@
-"""Stores the results of each shard's logs in a file beside its manifest; joins them per system.
+"""Stores each shard's results in a file beside its manifest, and joins shards' runs per system.
 
 Such a file is valid only for one manifest file, and while the files that the manifest lists have
 the same sizes. Otherwise, or with `--deep`, the logs are read instead. Nothing is rounded.
@@ -41,12 +41,12 @@ REPEATED = (
     *("reason", "kind", "topic", "stopped", "fallback", "plan_fault", "question", "vote"),
     "plan_shape",
 )
-"""Columns whose texts repeat within and across shards: equal texts are stored once in memory."""
+"""Columns of results whose texts repeat within and across shards: memory holds equal texts once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardSums:
-    """A shard's run of one system, without its answers: sums of calls, and paid dollars."""
+    """One system's run in a shard, without its answers: sums of its calls, and paid dollars."""
 
     facts: RunFacts
     logs: tuple[str, ...]
@@ -58,13 +58,13 @@ class ShardSums:
 
 @dataclass(frozen=True, slots=True)
 class ShardFigures:
-    """The metadata of a file with a shard's results."""
+    """The metadata of the file with a shard's results."""
 
     root: str
     manifest: str
-    """Digest of the manifest file."""
+    """Digest of the shard's manifest file, which lists the digests of the shard's other files."""
     sizes: dict[str, int]
-    """Path -> size of each covered file, in bytes."""
+    """Path -> size, in bytes, of each file that the manifest lists."""
     runs: tuple[ShardSums, ...]
     schema: int = 1
 
@@ -73,7 +73,7 @@ _SUMS = TypeAdapter(ShardFigures)
 
 
 def write_figures(folder: Path, runs: Sequence[SystemRun]) -> None:
-    """Write the results of a shard's logs, valid with the shard's current manifest."""
+    """Write the file with a shard's results, which is valid only with the current manifest."""
     manifest = read_manifest(folder / FILE)
     sums = tuple(
         ShardSums(run.facts, run.logs, run.asked, run.epochs, tuple(run.spend.items()), paid)
@@ -102,7 +102,7 @@ def _columns(rows: Sequence[tuple[int, QuestionResult]]) -> dict[str, list[Any]]
 
 
 def read_figures_of(folder: Path, logs: Iterable[Path]) -> tuple[SystemRun, ...] | None:
-    """Return a shard's system runs from its results file; None if that is missing or not valid."""
+    """Return a shard's runs, one per system, from its results file; None if missing or invalid."""
     path = folder / FIGURES
     try:
         file: Any = import_module("pyarrow.parquet").ParquetFile(path)
@@ -150,7 +150,7 @@ def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]
 
 
 def joined(runs: Sequence[SystemRun], plan: ShardPlan | None = None) -> SystemRun:
-    """Join one system's runs in several shards into one run; `plan` gives its number of queries."""
+    """Join one system's runs in several shards; the shards' `plan` gives its number of queries."""
     base = runs[0]
     spend: dict[CallKind, CallSum] = {}
     for kind, amount in (pair for run in runs for pair in run.spend.items()):
@@ -174,7 +174,7 @@ def _age(path: Path) -> tuple[str, Path]:
 
 
 def _paid(bills: Sequence[Mapping[Scope, Paid] | None]) -> dict[Scope, Paid] | None:
-    """Add up the paid dollars by scope; None if those of a shard are unknown."""
+    """Add up shards' paid dollars by scope (purpose of calls); None if a shard's are unknown."""
     totals: dict[Scope, Paid] = {}
     for bill in bills:
         if bill is None:
@@ -188,5 +188,5 @@ def _paid(bills: Sequence[Mapping[Scope, Paid] | None]) -> dict[Scope, Paid] | N
 
 
 def whole_plan(parent: Path, dirs: Iterable[Path]) -> ShardPlan | None:
-    """Return the plan of the run in `parent` if `dirs` contain all of the run; None if not."""
+    """Return the shard plan of the run in `parent` if `dirs` contain the whole run; else None."""
     return read_plan(parent) if any(parent.is_relative_to(folder) for folder in dirs) else None

@@ -1,4 +1,4 @@
-"""Starts the processes of shards: a protocol of three methods, and local processes."""
+"""Starts the processes of shards: the protocol `Launcher`, and a launcher of local processes."""
 
 import os
 import subprocess
@@ -11,27 +11,27 @@ from threading import Thread
 from typing import Protocol
 
 LOST = 75
-"""Exit status of a shard that must be restarted (EX_TEMPFAIL): its lease was lost."""
+"""Exit status of a shard's process that lost its lease of dollars (EX_TEMPFAIL): restart it."""
 
 
 class Launcher(Protocol):
-    """Starts processes of shards; each continues the work of the shard's previous process."""
+    """Starts processes of shards; a shard's new process continues the work of its last process."""
 
     def launch(self, folder: Path) -> None:
         """Start a shard's process as soon as the maximum number of processes allows."""
         ...
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return shard -> exit status for shards that ended since the last call; None: lost."""
+        """Return shard -> exit status for processes ended since the last call; None if lost."""
         ...
 
     def close(self) -> None:
-        """End running shards, so that they can be resumed, and wait for them."""
+        """End the running processes, so that their shards can be resumed, and wait for them."""
         ...
 
 
 class LocalLauncher:
-    """Runs shards as local processes, each in its own session; they end when this process ends."""
+    """Runs shards as local processes, each in its own session, which end when this process ends."""
 
     def __init__(self, limit: int) -> None:
         """Take the maximum number of parallel processes."""
@@ -40,12 +40,12 @@ class LocalLauncher:
         self._running: dict[Path, subprocess.Popen[bytes]] = {}
 
     def launch(self, folder: Path) -> None:
-        """Start a shard as soon as fewer than `limit` run."""
+        """Start a shard's process as soon as fewer than the maximum number of processes run."""
         self._waiting.append(folder)
         self._fill()
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return shard -> exit status for shards that ended since the last call; None: killed."""
+        """Return shard -> exit status of processes ended since the last call; None: killed."""
         statuses = {folder: process.poll() for folder, process in self._running.items()}
         over = {folder: status for folder, status in statuses.items() if status is not None}
         for folder in over:
@@ -54,7 +54,7 @@ class LocalLauncher:
         return {folder: None if status < 0 else status for folder, status in over.items()}
 
     def close(self) -> None:
-        """Interrupt all processes, and wait for them."""
+        """Interrupt all shards' processes, and wait for them."""
         self._waiting.clear()
         for process in self._running.values():
             process.send_signal(SIGINT)
@@ -78,7 +78,7 @@ class LocalLauncher:
 
 
 def end_with_input() -> None:
-    """Interrupt this process, like Ctrl-C, when its launcher ends, as this closes its stdin."""
+    """When the launcher ends, and so closes this process's stdin, interrupt this process."""
     signal(SIGINT, default_int_handler)  # a shell's background jobs ignore SIGINT
     pthread_sigmask(SIG_UNBLOCK, {SIGINT})  # children of a Ray actor start with it blocked
 

@@ -1,8 +1,8 @@
-"""Budget leases: grants shards a part of `--max-usd`, each logged before it takes effect.
+"""Leases of dollars: grants shards a part of `--max-usd`, each logged before it takes effect.
 
 The sum of all grants, and of the spending of ended shards, never exceeds the limit. A lost shard
 keeps its grant until it reopens and reports the spending in its journals. Start times (turns) for
-the calls of a provider are assigned, too (`--rpm`); they are not logged.
+the calls to a provider are assigned, too (`--rpm`); they are not logged.
 """
 
 import fcntl
@@ -21,15 +21,15 @@ from podium.harness.parallel import MINUTE_S, RateLimiter
 LIMIT = "limit"
 FILE, ADDRESS = "leases.jsonl", "lease-server.json"
 TTL_S = 15.0
-"""How long a lease lasts without renewal, in seconds. After that, a shard makes no more calls, and
-its next process may start on another machine."""
+"""How long a shard's lease lasts without renewal, in seconds. After that, the shard makes no more
+calls, and its next process may start on another machine."""
 TURNS_S = 2.0
-"""Maximum seconds by which start times are assigned ahead; a new server waits that long."""
+"""Maximum seconds by which calls' start times are assigned ahead; a new server waits as long."""
 ZERO, MICRO = Decimal(0), Decimal("0.000001")
 
 
 class Fenced(Exception):
-    """Raised if the shard has a newer process: the requesting process may make no more calls."""
+    """Raised if the shard has a newer process: the older process may make no more calls."""
 
 
 class Held(Exception):
@@ -38,16 +38,16 @@ class Held(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits of all shards of a run together; None, or a provider not in `rpm`: no limit."""
+    """Limits of all shards of a run together: dollars (None: no limit) and calls per provider."""
 
     usd: Decimal | None = None
     rpm: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Provider -> calls a minute."""
+    """Provider -> maximum calls a minute; a provider that is not here has no limit."""
 
 
 @dataclass(slots=True)
 class ShardLease:
-    """A shard's lease, with its grant in dollars, which covers all of the shard's processes."""
+    """A shard's lease of dollars; the grant covers all processes that the shard has had."""
 
     generation: int = 0
     granted: Decimal = ZERO
@@ -56,12 +56,12 @@ class ShardLease:
     hungry: bool = False
     """Whether the shard is idle because its next call costs more than the rest of its grant."""
     machine: str = ""
-    """The machine of the process that has the lease."""
+    """Id of the machine whose process has the lease (`this_machine`)."""
 
 
 @dataclass(slots=True)
 class LeaseBook:
-    """The leases of a run, for use in one thread."""
+    """All shards' leases in a run, and the journal that logs them; for use in one thread."""
 
     journal: Journal
     limits: RunLimits
@@ -71,7 +71,7 @@ class LeaseBook:
 
     @property
     def assigned(self) -> Decimal:
-        """Dollars: the grants of running shards plus the spending of ended ones."""
+        """Dollars of the run that are taken: grants of running shards, spending of ended ones."""
         return sum((lease.granted for lease in self.shards.values()), ZERO)
 
     @property
@@ -80,7 +80,7 @@ class LeaseBook:
         return any(lease.hungry for lease in self._live())
 
     def open(self, shard: str, spent: Decimal, machine: str = "") -> ShardLease:
-        """Open a lease for a shard's new process; its grant starts at what the shard has spent."""
+        """Open a lease for a shard's new process; its first grant is what the shard has spent."""
         old = self.shards.get(shard, ShardLease())
         if not old.closed and old.machine != machine and self.clock() - old.seen < TTL_S:
             raise Held(shard)
@@ -89,7 +89,10 @@ class LeaseBook:
         return lease
 
     def extend(self, shard: str, generation: int, total: Decimal | None, idle: bool) -> str:
-        """Raise a grant to `total` dollars (None: all); return `granted`, `wait` or `none`."""
+        """Raise a shard's grant to `total` dollars (None: all that are left).
+
+        Returns `granted`; `wait` if other shards may still return dollars; `none` if none will.
+        """
         lease, limit = self._of(shard, generation), self.limits.usd
         if limit is None:
             return "granted"
@@ -107,12 +110,12 @@ class LeaseBook:
         return "granted"
 
     def reserve(self, shard: str, generation: int, provider: str, calls: int) -> list[float]:
-        """Return delays in seconds after which calls may begin, only those up to `TURNS_S`."""
+        """Return delays, in seconds, until a provider's calls may begin; none exceeds `TURNS_S`."""
         self._of(shard, generation)
         return self.turns.reserve(provider, calls, TURNS_S)
 
     def beat(self, shard: str, generation: int, keeps: Decimal | None = None) -> ShardLease:
-        """Renew a lease; reduce its grant to `keeps` dollars if that is less."""
+        """Renew a shard's lease; reduce its grant to `keeps` dollars, if that is less."""
         lease = self._of(shard, generation)
         if keeps is not None and keeps < lease.granted:
             lease.granted = keeps
@@ -120,7 +123,7 @@ class LeaseBook:
         return lease
 
     def close(self, shard: str, generation: int, spent: Decimal) -> None:
-        """End a lease; the shard's unspent dollars become available."""
+        """End a shard's lease; its unspent dollars become available to other shards."""
         lease = self._of(shard, generation)
         lease.granted, lease.closed = spent, True
         self._write("close", shard, lease)
@@ -197,7 +200,7 @@ KINDS = frozenset({"open", "grant", "return", "close"})
 def lease_of(
     line: Mapping[str, Any], prior: ShardLease | None = None, last_seen: float = 0.0
 ) -> ShardLease:
-    """Return the lease after a line of the journal is applied to the prior one."""
+    """Return a shard's lease as one line of the leases' journal changes it from `prior`."""
     closed, machine = line["kind"] == "close", line.get("machine", prior.machine if prior else "")
     granted = Decimal(line["granted"])
     return ShardLease(line["generation"], granted, closed, last_seen, machine=machine)

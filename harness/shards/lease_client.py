@@ -1,4 +1,4 @@
-"""A shard's side of its lease: requests for dollars and start times, and renewal."""
+"""A shard's side of its lease of dollars: requests for more and for start times, and renewal."""
 
 import os
 import signal
@@ -31,22 +31,23 @@ PATIENCE_S = 60.0
 PAUSE_S = 0.3
 LOOK_S = 0.05
 KERNEL = Path("/proc/sys/kernel/random/boot_id")
-"""Id of a machine's boot: on the same machine, a free file lock proves that no process runs."""
+"""File with the id of the machine's boot. If a shard's last process was on the same machine, a free
+file lock proves that the process has ended."""
 
 
 class LeaseLost(Exception):
-    """Raised if a newer process has the shard, or if no lease server answers any more."""
+    """Raised if a newer process has the shard's lease, or if no lease server answers any more."""
 
 
 def _client() -> httpx.Client:
-    """Return a client for plain HTTP, with one connection per request."""
+    """Return a client for the lease server: plain HTTP, with one connection per request."""
     alone = httpx.Limits(max_keepalive_connections=0)
     return httpx.Client(trust_env=False, timeout=10.0, verify=False, limits=alone)
 
 
 @dataclass(slots=True)
 class HeldLease:
-    """The lease of one process of a shard; it sends one request at a time."""
+    """A lease of dollars held by a shard's process; it sends the server one request at a time."""
 
     folder: Path
     granted: Decimal | None = None
@@ -66,7 +67,7 @@ class HeldLease:
     _asking: set[str] = field(default_factory=set[str])
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Request dollars up to `most` (None: all); return whether to check the limit again."""
+        """Request a grant of `most` dollars (None: all); return whether to check again."""
         if self.granted is None:
             return False
         if most is not None and most <= self.granted:
@@ -80,7 +81,7 @@ class HeldLease:
         return reply == "granted" or (reply == "wait" and idle)
 
     async def turn(self, who: str) -> None:
-        """Wait until a call to a provider may begin by its rate limit; the lease must be valid."""
+        """Wait until the lease is valid and the rate limit allows a call to the provider `who`."""
         while time.monotonic() > self._holds_until:
             if self.lost or self._over.is_set():
                 raise self._ended()
@@ -102,7 +103,7 @@ class HeldLease:
         return turns.popleft() if turns else None
 
     async def _ask_for_turns(self, provider: str) -> None:
-        """Request start times for all waiting calls in one request."""
+        """Request start times for all waiting calls to a provider in one request."""
         if provider in self._asking:
             await anyio.sleep(LOOK_S)
             return
@@ -124,7 +125,7 @@ class HeldLease:
             return len(waits)
 
     def keep(self, usd: Decimal) -> None:
-        """Give back granted dollars above `usd` if other shards wait for them."""
+        """Give granted dollars above `usd` back to the run if other shards wait for dollars."""
         if not (self.short and self.granted and usd < self.granted) or not self._lock.acquire(
             blocking=False
         ):
@@ -135,12 +136,12 @@ class HeldLease:
             self._lock.release()
 
     def open(self, spent: Decimal) -> None:
-        """Open the lease with the dollars that earlier processes of the shard have spent."""
+        """Open the lease, and report the dollars that earlier processes of the shard have spent."""
         with self._lock:
             self._ask("open", spent=spent, machine=this_machine())
 
     def close(self, spent: Decimal, *, at_once: bool = False) -> None:
-        """End the lease and return unspent dollars; `at_once`: do not wait for a lost server."""
+        """End the lease, return unspent dollars; `at_once`: do not wait for a lost lease server."""
         self._over.set()
         if at_once:
             self.patience_s = PAUSE_S
@@ -149,7 +150,7 @@ class HeldLease:
                 self._ask("close", spent=spent)
 
     def beat(self) -> None:
-        """Renew the lease periodically until this process ends or the lease is lost."""
+        """Renew the lease periodically until `close` is called or the lease is lost."""
         while not self._over.wait(1.0 if self.short else TTL_S / 3):
             try:
                 with self._lock:
@@ -173,7 +174,7 @@ class HeldLease:
             return self._ask("extend", most=total, idle=idle)["how"]
 
     def _ask(self, path: str, **args: Any) -> dict[str, Any]:
-        """Send a request and return its reply; if the server is gone, retry until another runs."""
+        """Send the lease server a request; return its reply. If no server runs, retry a while."""
         if self.lost:
             raise LeaseLost
         started = time.monotonic()
@@ -216,12 +217,12 @@ class HeldLease:
 
 
 def this_machine() -> str:
-    """Return an id of this machine that is valid until it reboots."""
+    """Return an id of this machine that is valid until the machine reboots."""
     return KERNEL.read_text().strip()
 
 
 def is_leased(folder: Path) -> bool:
-    """Return whether a shard's calls need a lease: its run has limits, or a lease server."""
+    """Return whether a shard's calls need a lease: its run has limits, or has a lease server."""
     parent = parent_of(folder)
     return bool(parent and ((parent / ADDRESS).exists() or is_limited(parent)))
 
@@ -253,7 +254,7 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
 
 
 def settle(log_dir: Path, book: Book, limits: RunLimits) -> None:
-    """End leases of shards whose processes have ended, with the spending that journals show."""
+    """End leases of shards whose processes have ended, with the spending in shards' journals."""
     (log_dir / ADDRESS).unlink(missing_ok=True)  # this ends a server whose launcher was killed
     leases = open_book(log_dir, limits)
     running = {name: lease for name, lease in leases.shards.items() if not lease.closed}

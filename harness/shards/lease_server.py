@@ -1,4 +1,4 @@
-"""The process that grants leases: `python -m podium.harness.shards.lease_server ARGUMENTS`."""
+"""The server process that grants leases of dollars to a run's shards; `main` starts it."""
 
 import os
 import secrets
@@ -41,7 +41,7 @@ _LIMITS = TypeAdapter(RunLimits)
 
 
 class LeaseRequest(BaseModel):
-    """A shard's request to the lease server: the shard, and its spent, needed or kept dollars."""
+    """A shard's request to the lease server: its number, and its spent, needed or kept dollars."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     shard: str = Field(pattern=r"^\d{1,9}$")
@@ -56,7 +56,7 @@ class LeaseRequest(BaseModel):
 
 
 def lease_app(book: LeaseBook) -> Starlette:
-    """Return the web application that grants leases from `book`."""
+    """Return the web application that grants shards leases from `book`, the run's leases."""
 
     def opened(request: LeaseRequest) -> dict[str, Any]:
         return _said(book, book.open(request.shard, request.spent, request.machine))
@@ -106,7 +106,7 @@ def _said(book: LeaseBook, lease: ShardLease) -> dict[str, Any]:
 
 
 def main(log_dir: Path, host: str, command: str, limits: RunLimits) -> None:
-    """Serve leases to this machine, or to all hosts, until a signal or a new command ends it."""
+    """Serve leases to this machine, or to all hosts, until a signal or newer command ends it."""
     # This thread starts first, because `open_book` may wait long for an earlier server's lock.
     Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limits)
@@ -122,7 +122,7 @@ def main(log_dir: Path, host: str, command: str, limits: RunLimits) -> None:
 
 
 def _address(log_dir: Path) -> dict[str, str]:
-    """Return the address and command of the server; empty if there is none."""
+    """Return the lease server's address, token and command id from their file; empty for none."""
     with suppress(FileNotFoundError):
         return orjson.loads((log_dir / ADDRESS).read_bytes())
     return {}
@@ -155,32 +155,32 @@ def _own_name() -> str:
 
 
 class LeaseKeeper(Protocol):
-    """Keeps a lease server running, on this or another machine."""
+    """Protocol of classes that keep a lease server running, on this or another machine."""
 
     def tend(self) -> None:
-        """Start the server unless it is running."""
+        """Start the lease server unless it is running."""
         ...
 
     def close(self) -> None:
-        """End the server."""
+        """End the lease server."""
         ...
 
 
 @dataclass(slots=True)
 class LeaseServer:
-    """A server process on this machine, which is restarted if it was killed."""
+    """Keeps the lease server running as a process on this machine; restarts it if it was killed."""
 
     words: Sequence[str]
     process: subprocess.Popen[bytes] | None = None
 
     def tend(self) -> None:
-        """Start the process unless it is running."""
+        """Start the server's process unless it is running."""
         if self.process is None or self.process.poll() is not None:
             command = [sys.executable, *self.words]
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     def close(self) -> None:
-        """End the process, and wait for its end."""
+        """End the server's process, and wait for its end."""
         if self.process:
             self.process.terminate()
             self.process.communicate()
@@ -193,7 +193,7 @@ def lease_server(
     host: str = LOOPBACK,
     keeper: Callable[[Sequence[str]], LeaseKeeper] = LeaseServer,
 ) -> Generator[LeaseKeeper]:
-    """Run a lease server during the block; UserError if no server starts."""
+    """Run a lease server for a run's shards during the block; UserError if no server starts."""
     limits_json, command = _LIMITS.dump_json(limits).decode(), secrets.token_hex(8)
     _write_address(log_dir, {"command": command})
     server = keeper(["-m", __name__, str(log_dir.absolute()), host, command, limits_json])

@@ -18,15 +18,15 @@ from podium.harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
 FIGURES = "figures.parquet"
-"""File beside a shard's manifest with the results of its logs, which then need not be read."""
+"""File beside a shard's manifest with the results in its logs, which then need not be read."""
 ENDED = "outcome.json"
 MOST_QUERIES = 2000
-"""Maximum queries of a shard, unless a single question has more."""
+"""Maximum queries (question, system and epoch) of a shard, unless one question has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardPart:
-    """Some questions of one entry: those at indices `first` to `last` - 1 in its suite's list."""
+    """Some questions of one entry (a system on a suite): numbers `first` to `last` - 1, from 0."""
 
     entry: str  # name of the Inspect task
     suite: str
@@ -36,7 +36,7 @@ class ShardPart:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The questions that one process asks, in a separate run directory."""
+    """A shard: the questions that one process asks, in a run directory of its own."""
 
     name: str  # of its folder: `0007`
     wave: int  # 2 for entries that depend on results of wave 1
@@ -58,7 +58,7 @@ class ShardPlan:
     schema: Literal[1] = 1
 
     def ids(self, span: ShardPart) -> tuple[str, ...]:
-        """Return the question ids of a part."""
+        """Return the ids of the questions in a part of a shard."""
         return self.questions[span.suite][span.first : span.last]
 
     def planned(self, entry: str) -> int:
@@ -69,19 +69,19 @@ class ShardPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """An entry whose questions are to be distributed."""
+    """The questions of one entry (a system on a suite) that are to be divided among shards."""
 
     entry: str
     suite: str
     first: int
     last: int
     cost: float = 1.0
-    """Cost of one question with all its epochs, in any unit that all rows share; above 0."""
+    """Cost of one question with all its epochs, above 0, in any unit that all rows share."""
     epochs: int = field(default=1)
 
 
 def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1) -> list[Shard]:
-    """Return shards of about equal cost for all questions, numbered from `first`."""
+    """Divide the rows' questions into shards of about equal cost, numbered from `first`."""
     sizes = [row.last - row.first for row in rows]
     costs = chain.from_iterable([row.cost] * size for row, size in zip(rows, sizes, strict=True))
     sums, total = list(accumulate(costs)), sum(sizes)
@@ -103,7 +103,7 @@ def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 
 def cut_by_question(
     rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1
 ) -> list[Shard]:
-    """Return shards like `cut`, with all entries of a question in one shard: they share replies."""
+    """Divide as `cut` does, but keep a question's entries together, because they share replies."""
     together: dict[str, list[PlannedRow]] = {}
     for row in rows:
         together.setdefault(f"{row.suite} {row.first} {row.last}", []).append(row)
@@ -132,7 +132,7 @@ def cut_by_question(
 def _parts(
     rows: Sequence[PlannedRow], starts: Sequence[int], begin: int, end: int
 ) -> Iterator[ShardPart]:
-    """Yield the parts of the questions from `begin` to before `end`, counted over all rows."""
+    """Yield the shard's parts for questions `begin` to `end` - 1, counted over all rows."""
     for row, start in zip(rows, starts, strict=False):
         low, high = max(begin, start) - start, min(end - start, row.last - row.first)
         if low < high:
@@ -140,7 +140,7 @@ def _parts(
 
 
 def _bounded(spans: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator[list[ShardPart]]:
-    """Yield the parts of one shard, split into several if it exceeds `MOST_QUERIES`."""
+    """Yield a shard's parts, or those of several shards if one would exceed `MOST_QUERIES`."""
     epochs = {row.entry: row.epochs for row in rows}
     piece, room = list[ShardPart](), MOST_QUERIES
     for span in spans:
@@ -159,7 +159,7 @@ def _bounded(spans: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class ShardOutcome:
-    """The outcome of a shard's last process, stored in `outcome.json` beside its logs."""
+    """The outcome of a shard's last process, stored in `outcome.json` beside the shard's logs."""
 
     finished: bool
     unscored: int = 0
@@ -170,7 +170,7 @@ _FILE, _OUTCOME = TypeAdapter(ShardPlan), TypeAdapter(ShardOutcome)
 
 
 def read_plan(log_dir: Path) -> ShardPlan | None:
-    """Return the plan of a directory; None if it has none, UserError if it is damaged."""
+    """Return the shard plan in a run's directory; None if there is none, UserError if damaged."""
     path = log_dir / FILE
     if not path.is_file():
         return None
@@ -185,12 +185,12 @@ def read_plan(log_dir: Path) -> ShardPlan | None:
 
 
 def write_plan(log_dir: Path, plan: ShardPlan) -> None:
-    """Write a plan atomically."""
+    """Write a run's shard plan to its directory, atomically."""
     replace_file(log_dir / FILE, _FILE.dump_json(plan, indent=1) + b"\n")
 
 
 def shard_dir(log_dir: Path, name: str) -> Path:
-    """Return the directory of a shard."""
+    """Return the directory of the shard `name` in a run's directory."""
     return log_dir / FOLDER / name
 
 
@@ -203,7 +203,7 @@ def shard_dirs(log_dir: Path) -> list[Path]:
 
 
 def read_outcome(folder: Path) -> ShardOutcome | None:
-    """Return the outcome of a shard's last process; None if it wrote none."""
+    """Return the outcome of a shard's last process; None if the process wrote none."""
     try:
         return _OUTCOME.validate_json((folder / ENDED).read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -211,12 +211,12 @@ def read_outcome(folder: Path) -> ShardOutcome | None:
 
 
 def write_outcome(folder: Path, outcome: ShardOutcome) -> None:
-    """Write the outcome of a shard's process."""
+    """Write the outcome of a shard's process to the shard's directory."""
     replace_file(folder / ENDED, _OUTCOME.dump_json(outcome) + b"\n")
 
 
 def refuse_sharded(log_dir: Path) -> None:
-    """Raise UserError for a directory whose run is cut into shards."""
+    """Raise UserError if a directory holds a run that is divided into shards."""
     if (log_dir / FILE).is_file():
         raise UserError(
             f"{log_dir} holds a run that is cut into shards: add --shards, or name another "
@@ -225,12 +225,12 @@ def refuse_sharded(log_dir: Path) -> None:
 
 
 def parent_of(folder: Path) -> Path | None:
-    """Return the directory of the run that a shard's directory belongs to; None if not a shard."""
+    """Return the directory of the run that a shard's directory is in; None if it is no shard's."""
     parent = folder.parent.parent
     return parent if folder.parent.name == FOLDER and (parent / FILE).is_file() else None
 
 
 def outside_shards(log_dir: Path, paths: Iterable[Path]) -> list[Path]:
-    """Return the files of `paths` that are in none of the directory's shards."""
+    """Return the files of `paths` that are in none of the shards in a run's directory."""
     inside = log_dir / FOLDER if (log_dir / FILE).is_file() else None
     return [path for path in paths if inside is None or not path.is_relative_to(inside)]

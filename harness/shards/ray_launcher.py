@@ -21,11 +21,11 @@ GONE = (
     "--address."
 )
 LOOK_S, GONE_S = 2.0, 20.0
-"""How often the head node is checked, and how long it may be unreachable, in seconds."""
+"""How often the cluster's head node is checked, and how long it may be unreachable, in seconds."""
 
 
 def refuse_no_ray(address: str | None) -> None:
-    """Raise UserError if no cluster can be joined; Ray itself tries for minutes, then exits."""
+    """Raise UserError if no Ray cluster can be joined; Ray itself tries for minutes, then exits."""
     if find_spec("ray") is None:
         raise UserError("--launcher ray needs Ray: pip install 'podium[ray]'.")
     if address in (None, AUTO):
@@ -43,7 +43,7 @@ def refuse_no_ray(address: str | None) -> None:
 
 @contextmanager
 def ray_cluster(address: str | None) -> Generator[Any]:
-    """Join the cluster at an address during the block; `auto` is this machine's cluster."""
+    """Join the Ray cluster at an address in the block; `auto` (or None): this machine's cluster."""
     refuse_no_ray(address)
     ray: Any = import_module("ray")
     target = address or AUTO
@@ -58,7 +58,7 @@ def ray_cluster(address: str | None) -> Generator[Any]:
 
 
 class RayLauncher:
-    """Runs shards as Ray tasks on nodes that all see the run's directory; Ray's retries are off."""
+    """Runs shards as Ray tasks, without Ray's retries; all nodes must see the run's directory."""
 
     def __init__(self, ray: Any) -> None:
         """Take the `ray` module, connected to a cluster."""
@@ -68,12 +68,12 @@ class RayLauncher:
         self._seen = self._looked = time.monotonic()
 
     def launch(self, folder: Path) -> None:
-        """Submit a shard to the cluster."""
+        """Submit a shard's process to the cluster, as a task."""
         command = ["-m", "podium", "shard", str(folder.absolute()), "--attached"]
         self._running[self._ask.remote(command, f"{folder.absolute()}.log")] = folder
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return shard -> exit status for shards ended since the last call; None: lost node."""
+        """Return shard -> exit status for tasks ended since the last call; None: a node is lost."""
         self._look()
         tasks = [*self._running]
         over: list[Any] = []
@@ -85,7 +85,7 @@ class RayLauncher:
         return statuses
 
     def _look(self) -> None:
-        """Raise UserError if the head node is lost: after a minute Ray would end this process."""
+        """Raise UserError if the cluster's head node is lost; Ray would end this process later."""
         now = time.monotonic()
         if now - self._looked < LOOK_S:
             return
@@ -97,7 +97,7 @@ class RayLauncher:
             raise UserError(GONE.format(self._address))
 
     def close(self) -> None:
-        """Cancel all tasks, and wait for them."""
+        """Cancel the tasks of all shards, and wait for them."""
         for task in self._running:
             self._ray.cancel(task)
         if tasks := [*self._running]:
@@ -119,7 +119,7 @@ class RayLauncher:
 
 
 class RayLeaseServer:
-    """A detached actor that runs the lease server; if it is lost, it restarts on any node."""
+    """Keeps a run's lease server in a detached Ray actor, which restarts on any node if lost."""
 
     def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
         """Take the connected `ray` module, the run's directory, and the arguments of `python`."""
@@ -130,7 +130,7 @@ class RayLeaseServer:
         self._begun: threading.Thread | None = None
 
     def tend(self) -> None:
-        """Make the actor run the server; if its node is lost, Ray restarts it on another node."""
+        """Make the actor run the lease server; if its node is lost, Ray restarts it elsewhere."""
         if self._begun and self._begun.is_alive():
             return
         if self._held is not None and not self._ray.wait([self._held], timeout=0)[0]:
@@ -146,7 +146,7 @@ class RayLeaseServer:
         self._held = self._actor.hold.remote(self._words, ALL)
 
     def close(self) -> None:
-        """End the actor, and the server with it."""
+        """End the actor, and the lease server with it."""
         if self._begun:
             self._begun.join(5)
         if self._actor is not None:
@@ -187,7 +187,7 @@ def _remote() -> Callable[[Sequence[str], str], int]:
 
 
 def _keeper() -> type:
-    """Return the class of the actor that runs the lease server."""
+    """Return the class of the Ray actor that runs the lease server; nested: Ray sends its code."""
 
     class Keeper:
         def hold(self, words: Sequence[str], every: str) -> None:

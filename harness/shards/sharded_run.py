@@ -70,9 +70,9 @@ from podium.harness.text import pluralise
 LauncherName = Literal["local", "slurm", "ray"]
 TICK_S = 0.2
 JOBS = f"{FOLDER}/jobs"
-"""Folder for the scripts and logs of SLURM's jobs; submitit writes them."""
+"""Folder in a run's directory where submitit writes the scripts and logs of SLURM's jobs."""
 MOST_LOSSES = 3
-"""Lost processes in a row, without a new answer, after which a shard fails."""
+"""Number of a shard's processes, lost in a row without a new answer, after which it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Sharding:
 
 
 def run_sharded(reader: RequestReader, sharding: Sharding) -> RunOutcome:
-    """Run a request in shards until it ends or can be resumed; UserError before any call."""
+    """Do a requested run in shards, resumable if it stops; UserError, before calls, if refused."""
     request = reader.request
     _refuse_unfit(request, sharding)
     log_dir = request.log_dir
@@ -142,7 +142,7 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
 
 
 def _refuse_gone(log_dir: Path) -> None:
-    """Raise UserError if the directory of a planned shard is missing: it may have had answers."""
+    """Raise UserError if the directory of a planned shard is missing: it may have held answers."""
     plan = read_plan(log_dir)
     for shard in plan.shards if plan else ():
         folder = shard_dir(log_dir, shard.name)
@@ -154,7 +154,7 @@ def _refuse_gone(log_dir: Path) -> None:
 
 
 def _with_request(job: Job, sharding: Sharding) -> ShardPlan:
-    """Return the directory's plan, with this request's settings for its shards."""
+    """Return the run's shard plan, with the request's settings for the shards' processes."""
     plan, request = read_plan(job.request.log_dir) or ShardPlan({}, {}), job.request
     pool = Path(request.pool)
     at_once = (request.max_sandboxes or cores()) // _processes(sharding)
@@ -197,12 +197,12 @@ def _taught(job: Job) -> Job:
 
 
 def _processes(sharding: Sharding) -> int:
-    """Return the number of processes to run on this machine."""
+    """Return how many shards' processes to run in parallel on this machine."""
     return min(sharding.shards, cores()) if sharding.launcher == "local" else 1
 
 
 def _place(sharding: Sharding, log_dir: Path, stack: ExitStack) -> "Place":
-    """Return functions that make the keeper of the lease server, and the launcher of shards."""
+    """Return two functions: one makes the lease server's keeper, one the launcher of shards."""
     if sharding.launcher == "ray":
         ray = stack.enter_context(ray_cluster(sharding.address))
         return partial(RayLeaseServer, ray, log_dir), partial(RayLauncher, ray)
@@ -215,7 +215,7 @@ Place = tuple[Callable[[Sequence[str]], LeaseKeeper], Callable[[], Launcher]]
 
 
 def _cut(job: Job, sharding: Sharding, wave: int) -> ShardPlan:
-    """Return the plan with shards for all unplanned questions, each with its directory."""
+    """Return the run's plan, with shards (and their directories) for all questions without one."""
     log_dir, suites = job.request.log_dir, job.catalogue.suites
     names = job.experiment.suite_versions
     questions = {name: tuple(q.id for q in job.questions(suites[name])) for name in names}
@@ -242,7 +242,7 @@ def _unplanned(job: Job, plan: ShardPlan) -> Iterator[PlannedRow]:
 
 
 def _experiment(experiment: Experiment, plan: ShardPlan, shard: Shard) -> Experiment:
-    """Return the experiment of one shard."""
+    """Return the part of a run's experiment (settings and entries) that one shard runs."""
     rows = {row.name: row for row in experiment.entries}
     questions = {span.entry: plan.ids(span) for span in shard.parts}
     suites = {span.suite for span in shard.parts}
@@ -255,7 +255,7 @@ def _experiment(experiment: Experiment, plan: ShardPlan, shard: Shard) -> Experi
 
 
 def _make(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) -> None:
-    """Make a shard's directory, with the artefacts of its systems."""
+    """Make a shard's directory, with the files (learned artefacts, plans) that its systems need."""
     folder = shard_dir(log_dir, shard.name)
     if any(folder.glob("*.eval")) or (folder / LEDGER).exists():
         raise UserError(
@@ -272,7 +272,7 @@ def _make(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) 
 
 
 FILES = ("learned", "plans")
-"""Arguments of systems that name a file below the log directory."""
+"""Arguments of systems whose value is the path of a file below the log directory."""
 
 
 def _raise_epochs(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) -> None:
@@ -292,13 +292,13 @@ Processes = tuple[Launcher, LeaseKeeper]
 
 
 def _left(job: Job) -> Decimal | None:
-    """Return the dollars for shards: --max-usd minus the cost of training; None: no limit."""
+    """Return the dollars that all shards may spend: --max-usd minus training; None: no limit."""
     limit = job.request.max_usd
     return None if limit is None else max(limit - job.meter().gone, Decimal(0))
 
 
 def _ask(job: Job, plan: ShardPlan, processes: Processes) -> RunOutcome:
-    """Run all unfinished shards, and return the outcome of the whole run."""
+    """Run all unfinished shards of a plan, and return the outcome of the whole run."""
     log_dir = job.request.log_dir
     folders = {shard_dir(log_dir, shard.name): shard for shard in plan.shards}
     unfinished = [folder for folder in folders if not _is_over(folder)]
@@ -329,14 +329,14 @@ LOOK_S = 1.0
 
 @dataclass(slots=True)
 class AnswerCount:
-    """Counts the samples in the logs of some directories; unchanged logs are not read again."""
+    """Counts the samples (answers) in the logs of some directories; rereads only changed logs."""
 
     folders: Sequence[Path]
     line: ProgressLine | None = None
     _known: dict[Path, tuple[int, int]] = field(default_factory=dict[Path, tuple[int, int]])
 
     def of(self, folder: Path) -> int:
-        """Return the number of samples in a directory's logs."""
+        """Return the number of samples in the newest logs of a directory."""
         newest: dict[str, int] = {}
         for path in folder.glob("*.eval"):
             # A resumed task has a newer log, which includes the samples of its older ones.
@@ -349,7 +349,7 @@ class AnswerCount:
         return sum(map(self.of, self.folders))
 
     def look(self) -> None:
-        """Advance the progress line by the new samples."""
+        """Advance the progress line by the samples that are new since the last call."""
         if line := self.line:
             for _ in range(min(self.all(), line.total) - line.done):
                 line.tick()
@@ -377,7 +377,7 @@ def counted_line(folders: Sequence[Path], total: int, *, visible: bool) -> Gener
 
 
 def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> dict[Path, str]:
-    """Start shards, and lost ones again, until all have ended; return why some failed."""
+    """Run shards until all have ended, restart lost ones; return shard -> reason of its failure."""
     launcher, leases = processes
     running, failed = {*folders}, dict[Path, str]()
     losses: dict[Path, tuple[int, int]] = {}  # answers so far; losses since the last new answer
@@ -413,7 +413,7 @@ def _last_words(folder: Path, status: int | None) -> str:
 
 
 def _outcome(folders: Sequence[Path], failed: dict[Path, str]) -> RunOutcome:
-    """Join the outcomes of shards, with the headers of their newest logs."""
+    """Join the outcomes of shards into one outcome, with the headers of the newest logs."""
     trouble, finished = [*failed.values()], not failed
     logs: list[Path] = []
     for folder in folders:
@@ -430,7 +430,7 @@ _REQUEST = TypeAdapter(RunRequest)
 
 
 def shard_request(folder: Path) -> RunRequest:
-    """Return the request of a shard's directory; UserError if it is no shard."""
+    """Return the run request for a shard's directory; UserError if it is not a shard's."""
     parent = parent_of(folder)
     plan, experiment = (read_plan(parent), read_experiment(folder)) if parent else (None, None)
     if plan is None or experiment is None:
@@ -440,7 +440,7 @@ def shard_request(folder: Path) -> RunRequest:
 
 
 def shard_catalogue(folder: Path, catalogue: Catalogue) -> Catalogue:
-    """Return the catalogue with the user's own suites and systems that the run was started with."""
+    """Return the catalogue, extended by the user's own suites and systems in a shard's run."""
     parent = parent_of(folder)
     if plan := read_plan(parent) if parent else None:
         request = replace(shard_request(folder), suites=plan.own_suites, systems=plan.own_systems)

@@ -19,7 +19,7 @@ LOOK_S = 2.0
 
 
 def refuse_no_slurm(partition: str | None) -> None:
-    """Raise UserError if no job can be submitted."""
+    """Raise UserError if submitit is missing, or if SLURM does not answer on this machine."""
     if find_spec("submitit") is None:
         raise UserError("--launcher slurm needs submitit: pip install 'podium[slurm]'.")
     if partition != HERE and not slurm_answers():
@@ -38,10 +38,10 @@ def slurm_answers() -> bool:
 
 
 class SlurmLauncher:
-    """Runs shards as jobs of one core each, on nodes that share the run's directory."""
+    """Runs shards as SLURM jobs of one core each, on nodes that share the run's directory."""
 
     def __init__(self, folder: Path, partition: str | None) -> None:
-        """Use a partition, and a folder, shared by all nodes, for submitit's scripts and logs."""
+        """Take a SLURM partition, and a folder on all nodes for submitit's scripts and logs."""
         refuse_no_slurm(partition)
         self._cluster = cluster = HERE if partition == HERE else "slurm"
         self._executor: Any = import_module("submitit").AutoExecutor(folder, cluster=cluster)
@@ -53,7 +53,7 @@ class SlurmLauncher:
         self._looked = 0.0
 
     def launch(self, folder: Path) -> None:
-        """Submit a job that runs the shard of `folder`."""
+        """Submit a job that runs the shard of the directory `folder`."""
         # The shard ends when its stdin, an idle pipe, is closed: with the job, however that ends.
         # The submitted function is in the standard library, so that nodes import no other podium.
         command = [sys.executable, "-m", "podium", "shard", str(folder.absolute()), "--attached"]
@@ -63,7 +63,7 @@ class SlurmLauncher:
         )
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return shard -> exit code for shards that ended since the last call; None: lost job."""
+        """Return shard -> exit code of jobs ended since the last call; None: the job was lost."""
         self._look()
         over = [
             path for path, job in self._running.items() if _has_result(job) or self._gone[path] > 1
@@ -71,7 +71,7 @@ class SlurmLauncher:
         return {folder: _status(folder, self._running.pop(folder)) for folder in over}
 
     def _look(self) -> None:
-        """Count consecutive checks that find a job not queued: its result may arrive later."""
+        """Count each job's consecutive absences from the queue: its result may arrive later."""
         if not self._running or time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
@@ -90,7 +90,7 @@ class SlurmLauncher:
         return set(queue.stdout.decode().split()) if queue.returncode == 0 else {*jobs}
 
     def close(self) -> None:
-        """Cancel all jobs."""
+        """Cancel the jobs of all shards."""
         for job in self._running.values():
             job.cancel(check=False)
         self._running.clear()
