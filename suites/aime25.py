@@ -176,10 +176,10 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
 
 
 def saturn_cassette(data: str | Path | None = None) -> Path:
-    """Return the path of the recorded AIME25 replies, a cassette file built on first use.
+    """Return the path of the recorded AIME25 replies, a cassette in the user's cache.
 
-    The file's name has a digest of the data source, the questions and
-    the import version, so that any change makes another file. Raises UserError if data is missing.
+    The file is built on first use. Its name has a digest of the data source, the questions and the
+    import version, so that any change makes another file. Raises UserError if data is missing.
     """
     local_path(RECORDED, data)  # fails before a request to the hub if the replies are missing
     source, suite = sources()[RECORDED], Aime25(data)

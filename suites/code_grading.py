@@ -454,7 +454,7 @@ def starter_method(starter: str) -> str | None:
 
 
 def grade_on_shown_tests(question: Question, reply: str, box: Box | None) -> Grade:
-    """Grade by the share of shown tests that a reply's program passes; 0 if it or they are absent.
+    """Grade by the share of shown tests that the program passes; 0 without program or tests.
 
     The tests come from visible metadata, so the grade's reason reveals nothing hidden.
     """
