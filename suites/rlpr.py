@@ -255,7 +255,7 @@ def _reading(reply: str, kind: ReferenceKind) -> Reading[tuple[str, ...]]:
 
 
 def matches_reference(reference: str, answer: str) -> bool:
-    """Return whether a stated answer equals the reference, by the rules for the latter's kind."""
+    """Return whether a stated answer equals the reference, by the rules for that kind of answer."""
     kind = reference_kind(reference)
     if answer.rstrip(" *_`\"'$").endswith("?"):
         return False
@@ -355,7 +355,7 @@ def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Quest
 
 
 def split_questions(all_questions: Sequence[Question], split: Split) -> list[Question]:
-    """Return a split's questions (60, 20 or 20 %) by rank of the text's digest, never in two."""
+    """Return a split's questions (60, 20 or 20 %) by digest of the text: splits share no text."""
     keys = [_digest(question.text) for question in all_questions]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return [
