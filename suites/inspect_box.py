@@ -175,7 +175,7 @@ def _open_checked_box(
 
 
 class _Died(Exception):
-    """Raised if the judge, which runs programs in the sandbox, was killed by one or with it."""
+    """Raised if the judge (podium's process in the sandbox) was killed, by a program or not."""
 
 
 class _Lost(_Died):

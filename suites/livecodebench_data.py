@@ -40,7 +40,7 @@ _ONE_PASS = Lock()
 """Held while a file is indexed: grading threads that need the same file wait for the index."""
 
 _SPOOLS: list[TemporaryDirectory[str]] = []
-"""Temporary folders of rows from .gz and CSV files, removed when the process ends."""
+"""Temporary folders with rows copied from .gz and CSV files, removed when the process ends."""
 LARGEST = 1 << 30
 """Maximum bytes of a problem's private tests after decompression, because a row may be hostile."""
 TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")

@@ -274,7 +274,7 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
 
 
 def _scaled(text: str, depth: int) -> AnswerShape | None:
-    """Return the shape of a number times a matrix, multiplied out; None if a text is no such."""
+    """Return the shape of a number times a matrix, multiplied out; None for any other text."""
     scaled = _SCALED.fullmatch(text) if "matrix" in text else None
     inner = _bracketed(scaled[2], "", depth) if scaled else None
     if scaled is None or inner is None or any(cell.kind != "value" for cell in inner.parts):
@@ -492,7 +492,7 @@ def _same_one(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
 
 
 def _same_equation(gold: str, answer: str, ask: Ask) -> bool:
-    """Return whether two equations are equal; a multiple of a reduced linear target is not."""
+    """Return whether two equations are equal; multiples of gold, linear and reduced, are not."""
     if answer.count("=") != 1:
         return False
     coefficients = [int(factor) if factor.isdigit() else 1 for factor in _COEFFICIENT.findall(gold)]

@@ -1,7 +1,7 @@
 """Run math-verify in separate processes, because it can hang, crash or run out of memory.
 
 Each process runs math_verify_worker.py, with only PATH in its environment and no inherited file.
-It is started on first use and ends with the process that started it; a fork starts new ones.
+A process is started on first use and ends with the one that started it; a fork starts new ones.
 """
 
 import atexit
@@ -36,7 +36,7 @@ class EqualityError(PodiumError):
 
 @lru_cache(maxsize=4096)
 def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
-    """Return math-verify's verdict on each pair of target and answer; None if all take too long."""
+    """Return math-verify's verdict on each pair of answers, or None if the pairs took too long."""
     reply = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
     return tuple(map(bool, reply["equal"])) if "equal" in reply else None
 
