@@ -1,8 +1,8 @@
 """The registry of benchmark suites by name: each has questions from pinned data and a grader.
 
-NAME@START..END (a window of dates) and NAME@unseen (other practice questions) are made on demand.
-Two guards of the eval splits: `strip_instruction` gives the texts that are compared to find a
-question that is in two suites, and `log_eval_access` logs each read.
+Suites NAME@START..END (a window of dates) and NAME@unseen (practice questions in other wordings)
+are made on demand. Two functions guard the eval splits: `strip_instruction` gives the texts that
+are compared to find a question that is in two suites, and `log_eval_access` logs each read.
 """
 
 import json
@@ -57,14 +57,14 @@ ACCESS_LOG = "openings.jsonl"
 
 
 class SuiteRegistry(Mapping[str, Suite[Any]]):
-    """Mapping from names to suites; accepts `NAME@START..END`, `NAME@unseen` if NAME supports it.
+    """Maps names to suites; a name may end in `@START..END` (dates) or `@unseen` (other wordings).
 
-    Iteration yields only registered names, without `@`. A lookup raises KeyError if NAME is
-    unknown, and UserError if NAME does not support the text after `@` (such as an invalid date).
+    Iteration yields only registered names, without `@`. A lookup raises KeyError if the name is
+    unknown, and UserError if its suite does not support the text after `@` (such as a wrong date).
     """
 
     def __init__(self, *listed: Suite[Any]) -> None:
-        """Register these suites; LiveCodeBench releases and names with `@` are made on demand."""
+        """Register the suites `listed`; other releases and names with `@` are made on lookup."""
         self._listed = {suite.name: suite for suite in listed}
         self._described = dict[str, Suite[Any]]()
 
@@ -113,7 +113,7 @@ import of this module reads no questions; a suite's `load` reads or generates th
 
 
 def strip_instruction(question: Question) -> str:
-    """Return a question's text without instructions, answer options and MBPP's tests."""
+    """Return a question's text without instruction, answer options and (for MBPP) tests."""
     if bare := question.metadata.get(BARE):
         return str(bare).strip()
     text = without_system_message(question)
@@ -130,9 +130,9 @@ def strip_instruction(question: Question) -> str:
 def log_eval_access(
     log_dir: Path, suite: Suite[Any], n: int, *, split: Split = "eval", reason: str = ""
 ) -> None:
-    """Append a row to the access log in `log_dir`: `n` questions of a split are read now.
+    """Append a row to the log of reads in `log_dir`: `n` questions of a suite's split are read now.
 
-    Rows without `prompt` were written before that field existed.
+    Rows without the field `prompt` (name of the suite's prompt) are older than that field.
     """
     row = {
         "opened": datetime.now(UTC).isoformat(timespec="seconds"),

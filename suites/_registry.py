@@ -1,4 +1,4 @@
-"""Entry point that Inspect loads: podium's tasks, and the model provider of practice workers."""
+"""Entry point that Inspect loads: podium's Inspect tasks, and the model provider `rehearsal`."""
 
 from inspect_ai.model import ModelAPI, modelapi
 

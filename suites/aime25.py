@@ -28,7 +28,7 @@ from podium.suites.math_equality import compare
 SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."
 )
-"""Instruction of the AIME competitions in github.com/eth-sri/matharena at e927660."""
+"""Instruction that ends `official` prompts, from github.com/eth-sri/matharena at e927660."""
 
 PREFIX = (
     "Solve the following math problem efficiently and clearly.  The last line of your response "
@@ -36,7 +36,8 @@ PREFIX = (
     "it is correct' (without quotes) where ANSWER is just the final number or expression that "
     "solves the problem. Think step by step before answering."
 )
-"""`aime_prompt_fn` of huggingface/lighteval at c7a063a, with which the Conductor paper ran AIME."""
+"""Instruction that begins `paper` prompts: `aime_prompt_fn` of huggingface/lighteval at
+c7a063a, with which the Conductor paper ran AIME."""
 
 PAPERS = ("I", "II")
 PROBLEMS = 15
@@ -47,13 +48,15 @@ _SUM = re.compile(
 """Matches arithmetic with digits only: no variables, percent signs or subscripts (number bases)."""
 LONGEST = 400
 MOST_SIDES = 4
-"""Maximum characters and `=` sides of an expression: the comparison of a side may take 1 s."""
+"""LONGEST: maximum characters of an expression in a reply. MOST_SIDES: maximum number of its sides
+(separated by `=`), because the comparison of one side may take 1 s."""
 _WHOLE = re.compile(r"[\d\s$]*")
-"""Matches plain integers, which `read_integer` has already rejected."""
+"""Matches plain integers, which the function `read_integer` has already rejected as the answer."""
 # Real replies of four models, one per problem. The source lacks prompts, so each reply is stored as
 # the answer to each of our prompts (`prompt_recorded` is False); input token counts fit `paper`.
 SATURN = "saturn-aime25"
-"""Name of the cassette (recorded replies) of pool recorded-aime25, built from source RECORDED."""
+"""Name of the cassette (a file of recorded replies) that the pool recorded-aime25 replays; it is
+built from the data source RECORDED."""
 RECORDED = "recorded-aime25"
 SATURN_WORKERS = {
     "DeepSeek-R1-Distill-Qwen-1.5B": "r1-distill-1.5b",
@@ -69,7 +72,7 @@ SATURN_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Aime25(PromptedSuite):
-    """AIME 2025; its `official` prompt ends with SUFFIX, its `paper` prompt begins with PREFIX."""
+    """The AIME 2025 suite; text SUFFIX ends an `official` prompt, PREFIX begins a `paper` one."""
 
     name: str = "aime25"
     version: str = "4-A"
@@ -93,7 +96,7 @@ class Aime25(PromptedSuite):
         """Grade a reply by equality of integers; a leading zero makes no difference.
 
         A reply without an integer but with arithmetic, such as 140/2, is compared by its value.
-        The grade's metadata `look` is the method that decided: `exact` or `math-verify`.
+        `look` in the grade's metadata says what decided: `exact` (podium itself) or `math-verify`.
         """
         gold, reading = int(unsealed(question)), read_integer(reply)
         answer, facts = reading.value, {"look": "exact", READ_BY: reading.rule}
@@ -104,7 +107,7 @@ class Aime25(PromptedSuite):
         return Grade(float(answer == gold), str(answer), sentence, facts)
 
     def read(self, question: Question, reply: str) -> Reading[int]:
-        """Return the integer read from a reply, with the reading steps, for `podium grade`."""
+        """Return a reply's integer and the rule that found it, for `podium grade --explain`."""
         return read_integer(reply)
 
 
@@ -144,7 +147,7 @@ def aime25(
 
 
 def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
-    """Return the questions of 30 rows in the order I-1 to II-15, with ids like aime25-II-3."""
+    """Return the questions of 30 data rows in the order I-1 to II-15, with ids like aime25-II-3."""
     ids = [f"aime25-{paper}-{n}" for paper in PAPERS for n in range(1, PROBLEMS + 1)]
     for name, row in zip(ids, rows, strict=True):
         row_id = str(row.get("id", row.get("question_id", "")))
@@ -173,10 +176,10 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
 
 
 def saturn_cassette(data: str | Path | None = None) -> Path:
-    """Return the path of the file of recorded replies, built in the user's cache on first use.
+    """Return the path of the recorded AIME25 replies, a cassette in the user's cache.
 
-    Its name has a digest of the source, our questions and the import version, so that any change
-    makes another file. UserError names a missing file.
+    The file is built on first use. Its name has a digest of the data source, the questions and the
+    import version, so that any change makes another file. Raises UserError if data is missing.
     """
     local_path(RECORDED, data)  # fails before a request to the hub if the replies are missing
     source, suite = sources()[RECORDED], Aime25(data)

@@ -33,12 +33,13 @@ CHOICE_INSTRUCTION = (
     "the following format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. "
     "Think step by step before answering."
 )
-"""First paragraph of QUERY_TEMPLATE_MULTICHOICE in github.com/openai/simple-evals @ ee3b031."""
+"""The instruction before each multiple-choice question: first paragraph of
+QUERY_TEMPLATE_MULTICHOICE in github.com/openai/simple-evals @ ee3b031."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSuite:
-    """Base class of suites with rows pinned in sources.toml; subclasses add questions, grader."""
+    """Base class of suites whose data sources.toml pins; a subclass adds questions and a grader."""
 
     data: str | Path | None = None
     """A folder of local data; see suites/data.py for the default."""
@@ -53,20 +54,20 @@ class DatasetSuite:
 
     @property
     def card(self) -> Card:
-        """The suite's description, from its table of suites/cards.toml."""
+        """The suite's description for people, from its table in suites/cards.toml."""
         return card(self.name)
 
     @property
     def data_revision(self) -> str:
-        """Version of the data: the local file's digest, else the Hugging Face revision."""
+        """Version of the data: digest of the local file; without such a file, hub revision."""
         return data_revision(self.source, self.data)
 
     def rows(self) -> Rows:
-        """Return the suite's data rows; UserError if they are unavailable or not as pinned."""
+        """Return the suite's data rows; UserError if unavailable or not as sources.toml says."""
         return fetch_rows(self.source, self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions of a split, in a fixed order; UserError names a missing file."""
+        """Return a split's questions in a fixed order; UserError if split or data is missing."""
         refuse_unknown_split(self.name, split, self.splits)
         return self.questions(split)
 
@@ -81,13 +82,13 @@ class DatasetSuite:
 
 @dataclass(frozen=True, slots=True)
 class PromptedSuite(DatasetSuite):
-    """A suite with two prompts: `official`, its authors', and `paper`, the Conductor paper's."""
+    """A suite with two prompts: `official` is its authors', `paper` that of the Conductor paper."""
 
     prompt: Prompt = OFFICIAL
     prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
 
     def prompted(self, prompt: Prompt) -> Self:
-        """Return the suite with this prompt; UserError for an unknown one."""
+        """Return a copy of the suite with the prompt of that name; UserError if there is none."""
         if prompt not in self.prompts:
             names = ", ".join(self.prompts)
             raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {names}.")
@@ -95,7 +96,7 @@ class PromptedSuite(DatasetSuite):
 
 
 def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> None:
-    """Raise UserError for a split that a suite does not have."""
+    """Raise UserError if `split` is not one of `splits`, those of the suite `name`."""
     if split not in splits:
         raise UserError(f"Suite {name} has no {split!r} split; it has: {', '.join(splits)}.")
 
@@ -128,7 +129,7 @@ def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
 
 
 class CardTable(BaseModel, extra="forbid", frozen=True):
-    """A suite's description in cards.toml; it has the fields of harness.suite.Card."""
+    """A table of cards.toml: the description of a suite, with the fields of harness.suite.Card."""
 
     title: Text
     paper: Text
@@ -149,7 +150,7 @@ def card(name: str) -> Card:
 
 @cache
 def cards(path: Path = CARDS) -> dict[str, Card]:
-    """Return the suite descriptions of a file by name; UserError names an invalid field."""
+    """Return a TOML file's suite descriptions by suite name; UserError names an invalid field."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -182,7 +183,7 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return a question's metadata: its options as printed, and the alphabetical rank of each."""
+    """Return metadata of a four-option question: options as printed, alphabetical rank of each."""
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),
@@ -193,13 +194,13 @@ def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
 def choice_question(
     id: str, question: str, printed: Sequence[str], place: int, topic: str = ""
 ) -> Question:
-    """Return a question with the four options `printed`; the option at index `place` is right."""
+    """Return a multiple-choice question with four options; the one at index `place` is right."""
     text, metadata = choice_text(question, printed), choice_metadata(printed)
     return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=metadata)
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade a reply by the letter that it states or, without a letter, by the option it quotes."""
+    """Grade a reply by the option letter that it states or, without one, the option it quotes."""
     target, reading = unsealed(question), read_options(question, reply)
     letter, facts = reading.value, {READ_BY: reading.rule}
     if letter is None:
@@ -209,5 +210,5 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
 
 
 def read_options(question: Question, reply: str) -> Reading[str]:
-    """Return the letter that a reply chooses, with the rule and the steps that found it."""
+    """Return the option letter that a reply chooses, with the rule and the steps that read it."""
     return read_choice(reply, question.metadata.get("choices", ()))

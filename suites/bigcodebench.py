@@ -49,7 +49,7 @@ solution's time, and 30 GB of address space. The slowest solution here takes 17 
 NEEDED = frozenset(
     ("matplotlib", "numpy", "pandas", "requests", "scikit-learn", "scipy", "seaborn")
 )
-"""The packages that most tasks use; a box without them would fail every model."""
+"""Packages that most tasks use: in a box (sandbox) without them, most programs would fail."""
 
 SKIPPED = Path(__file__).parent / "bigcodebench_skipped.toml"
 
@@ -75,7 +75,7 @@ class BigCodeBench(UnitTestedSuite):
         return [question for question in every if question.id not in skipped_tasks()]
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row, from the hub or from the project's files."""
+        """Return the question of a data row of the hub or the authors; UserError if malformed."""
         fields = {
             "task_id": row.get("task_id") or None,
             "prompt": row.get("complete_prompt") or row.get("prompt") or None,
@@ -107,7 +107,7 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published tests; SandboxError if they cannot run or packages are missing."""
+        """Grade by the published tests; SandboxError if they cannot run or `box` lacks packages."""
         box, tests = required_box(box, NAME), json.loads(unsealed(question))
         if question.id in skipped_tasks():
             raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")
@@ -147,7 +147,7 @@ def skipped_tasks() -> Mapping[str, str]:
 
 @lru_cache(maxsize=8)
 def _packages(box: Box, image: str) -> Sequence[str]:
-    """Return the packages that programs in a box can import (cached)."""
+    """Return the packages that programs in a box (sandbox) can import, cached."""
     return box.facts(image).packages
 
 
@@ -185,7 +185,7 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
 
 
 def _count_tests(text: str) -> int:
-    """Return the number of tests in `class TestCases`; 0 if there is no such class."""
+    """Return the number of test methods in `class TestCases` of a text; 0 without such a class."""
     body = parse_python(text).body if compiles(text) else []
     cases = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "TestCases"]
     methods = [node for case in cases for node in case.body if isinstance(node, ast.FunctionDef)]

@@ -1,8 +1,8 @@
-"""Judge a program by a data set's check: published code that calls its functions and asserts.
+"""Judge a program by a data set's check: published code that calls the program and asserts results.
 
 As published, program and check share a process, so a program can end it early, override `==` or
 read expected values. Here (code_checks_inside.py) one process calls the program, and another runs
-the check on the results. A verdict counts only if it follows a fresh random token.
+the check on the results. A verdict counts only after a random token that the program cannot know.
 """
 
 import ast
@@ -29,7 +29,7 @@ from podium.sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxE
 from podium.suites.base import DatasetSuite, required_box, unsealed
 
 LIMITS = Limits()
-"""Limits of one call of the program. Published: 3 s of wall time for a whole check (openai/
+"""Limits of one call of the program. The authors allow 3 s of wall time for a whole check (openai/
 human-eval, execution.py); MBPP's solution of task 123 needs 2.3 s of CPU time for one call here."""
 
 CHECK_LIMITS = Limits(cpu_s=20.0, wall_s=60.0)
@@ -47,7 +47,8 @@ CHECKS = "# --- the check's process ---"
 each call compiles all code that it receives."""
 
 STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint", "\n```")
-"""Strings that end a raw completion: of arXiv 2107.03374 (section 2.1), and a code fence."""
+"""Strings at which a reply that continues the prompt's code is cut: those of arXiv 2107.03374
+(section 2.1), and a code fence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class CheckCode:
     text: str
     names: Sequence[str]
     setup: str = ""
-    """Code of the data set that the check needs: the prompt's helper functions, imports."""
+    """Code of the data set that the check needs, such as the prompt's helpers, or imports."""
     by_text: bool = False
     """Whether arguments of calls are instances of the program's own classes: then the program's
     process receives each call as source text."""
@@ -75,7 +76,7 @@ class CheckCode:
 
 @dataclass(slots=True)
 class _CheckRun:
-    """One program with one check; `known` has the calls made so far, with their results."""
+    """The judging of a program by a check; `known` has the calls made so far and their results."""
 
     program: str
     check: CheckCode
@@ -97,7 +98,7 @@ class _CheckRun:
         return self.grade({"failed": f"the check asked for calls {ROUNDS} times", "line": 0})
 
     def ask_check(self) -> dict[str, Any]:
-        """Run the check with the known results; return its message: passed, failed, or calls."""
+        """Run the check on the known results; return its message: passed, failed, or new calls."""
         token = secrets.token_hex(16)
         order = json.dumps({**asdict(self.check), "token": token, "known": self.known}).encode()
         program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
@@ -115,10 +116,10 @@ class _CheckRun:
         raise SandboxError(f"A check ended without a verdict ({outcome.status}: {reason}).")
 
     def make_calls(self, calls: Sequence[str]) -> str:
-        """Call the program; return why it failed, or "".
+        """Make the calls of the program; return why one gave no result, else an empty text.
 
         Stops early if a call raises (the check may expect that, or need no more calls) and after
-        `PATIENCE_S` (the check may already fail on the results so far).
+        `PATIENCE_S` seconds (the check may already fail on the results so far).
         """
         slow_s = 0.0
         setup = self.check.setup if self.check.by_text else None
@@ -150,7 +151,7 @@ class _CheckRun:
         return ""
 
     def grade(self, message: dict[str, Any]) -> Grade:
-        """Return the grade from a check's last message; assertions in a loop count once."""
+        """Return the grade by a check's last message; an assertion in a loop counts once."""
         asserts = self.check.asserts
         passed = message.get("passed") is True
         tests_passed = len(asserts) if passed else sum(line < message["line"] for line in asserts)
@@ -179,7 +180,7 @@ class UnitTestedSuite(DatasetSuite):
         """Return the question of a raw row; UserError if the row lacks a field."""
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's function after the prompt's imports and helpers; None without one."""
+        """Return the reply's program, with the prompt's helpers; None if the reply has none."""
         facts = question.metadata
         return complete_program(facts["prompt"], facts["entry_point"], reply)
 
@@ -188,11 +189,11 @@ class UnitTestedSuite(DatasetSuite):
         return [self.question(row, self.name) for row in self.rows()]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
+        """Return the questions of a file of raw rows (JSONL, .gz, CSV); UserError if one is bad."""
         return read_questions(path, self.question)
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published check, in the sandbox `box`; SandboxError if the sandbox fails."""
+        """Grade by the published check, in the sandbox `box`; SandboxError if the box fails."""
         box, check = required_box(box, self.name), CheckCode(**json.loads(unsealed(question)))
         program = self.program(question, reply)
         if program is None:
@@ -211,7 +212,7 @@ def no_program(tests: int) -> Grade:
 
 
 def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) -> None:
-    """Raise UserError if one of these fields of a raw row is missing or not text."""
+    """Raise UserError if one of the `fields` of a raw row of `origin` is missing or not text."""
     for field_name in fields:
         if not isinstance(row.get(field_name), str):
             raise UserError(f"{origin}: {field_name} is missing or not text.")
@@ -219,20 +220,20 @@ def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) ->
 
 @cache
 def inside_code() -> str:
-    """Return the text of code_checks_inside.py, the code that runs in the box."""
+    """Return the text of code_checks_inside.py, the code that runs in the box (sandbox)."""
     return (resources.files("podium.suites") / "code_checks_inside.py").read_text(encoding="utf-8")
 
 
 def run_once(
     box: Box, program: Program, data: bytes, limits: Limits, *, alone: bool = False
 ) -> ProgramOutcome:
-    """Run a program on one input in a box, and return the outcome."""
+    """Run a program on one input in a box (sandbox), and return the outcome."""
     with closing(box.run(program, [data], limits, alone=alone)) as outcomes:
         return next(outcomes)
 
 
 def read_report(outcome: ProgramOutcome, read: Callable[[Any], Any]) -> Any:
-    """Apply `read` to a run's JSON report, which may be forged; None if there is no valid one."""
+    """Return what `read` makes of a run's JSON report (maybe forged); None if it is invalid."""
     if outcome.status == "exited" and outcome.exit_code == 0:
         with suppress(ValueError, LookupError, TypeError, RecursionError):
             return read(json.loads(outcome.result))
@@ -253,7 +254,7 @@ def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a res
 
 
 def complete_program(prompt: str, entry: str, reply: str) -> str | None:
-    r"""Return the program that a prompt's code and a reply make together; None without one.
+    r"""Return the program that a prompt's code and a reply make together; None if there is none.
 
     If the reply defines the function, the prompt's code before it (imports, helpers) is put first.
     Any other reply is taken as the body of the function.

@@ -1,8 +1,8 @@
-"""Code sent as text into a box: runs a data set's check on recorded results of program calls.
+"""Code sent as text into a box (sandbox): runs a data set's check on results of program calls.
 
 The check's process knows the expected values; if a result is missing it reports the call it needs,
-and ends. The program's process receives one call. They exchange only JSON of plain builtins, so no
-`__eq__` of the program decides, and this code reveals no expected value.
+and ends. The program's process receives one call. The two processes exchange only JSON of plain
+builtins, so no `__eq__` of the program decides, and this code reveals no expected value.
 """
 
 import ast
@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias, cast
 
 MOST_CALLS = 256
-"""Maximum calls predicted per run of a check, which may loop until a call returns some value."""
+"""Maximum number of program calls predicted per run of a check: a prediction may not end."""
 
 FRAMES = 20
 """Stack frames of this code below the program's: they count towards Python's recursion limit."""
@@ -58,7 +58,7 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return a function that calls the program; with `setup`, a call is given as source text."""
+    """Return a function that calls the program; with `setup` (code), a call is source text."""
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)
@@ -77,7 +77,7 @@ def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
 
 
 def plain(value: Any) -> tuple[str, Any]:
-    """Return a value's kind and the value as plain builtins.
+    """Return the kind of a result (`value`, `range` or `iterator`), and the result as builtins.
 
     An iterator becomes the list of its items and a range its bounds; a subclass of a builtin (a
     named tuple, a numpy number) becomes that builtin, so that its own `__eq__` has no effect.
@@ -110,7 +110,7 @@ def bare(value: Any) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """Return a value of plain builtins as type-tagged JSON; TypeError for any other."""
+    """Return a value of plain builtins as type-tagged JSON; TypeError for any other value."""
     kind = cast("type[Any]", type(value))
     if value is None or kind in (bool, int, float, str):
         return value
@@ -164,14 +164,14 @@ class Unknown:
 
 
 class Foreseen(BaseException):
-    """Ends a prediction after `MOST_CALLS` calls."""
+    """Raised to end the prediction of a check's next calls after `MOST_CALLS` of them."""
 
 
 class Check:
     """A data set's check, with the program's calls made so far and their results."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        """Unpack the order of suites/code_checks.py; discard the output that the check prints."""
+        """Unpack the order: check, token, known results; discard what the check prints."""
         self.setup, self.names = order["setup"], order["names"]
         self.tree = ast.parse(order["text"])
         if order["by_text"]:
@@ -201,7 +201,7 @@ class Check:
         exec(compile(tree, "check.py", "exec"), space)
 
     def answer(self, call: str) -> Any:
-        """Return or raise a call's known result; if unknown, request the call and end."""
+        """Return or raise a call's known result; if unknown, report the call and end."""
         if self.used == len(self.known) or self.known[self.used][0] != call:
             del self.known[self.used :]
             self.say({"known": self.used, "calls": self.foreseen(call)})

@@ -35,16 +35,18 @@ SLOW = -3
 
 Rules = Literal["real", "official"]
 LIMITS = Limits()
-"""Per test: LiveCodeBench's 6 s as CPU time, 18 s of real time; the memory limit is our choice."""
+"""Limits per test: LiveCodeBench's 6 s as CPU time, 18 s of real time, memory as podium chose."""
 FLOAT_TOLERANCE = 1e-9
-"""Tolerance for floats that a method returns, by `real` rules, relative to the larger of two."""
+"""Tolerance for floats that a method returns, by `real` rules: a share of the larger value."""
 NEAR = 0.2
-"""A time within this fraction of its limit is near it: a rerun may be on the other side."""
+"""Share of the time limit: if a test's time is this close to the limit, a rerun may be judged
+differently."""
 COMPUTING = 0.05
-"""Share of the CPU limit. A program that ran out of real time and used less CPU than this was
-waiting; if it used more, other processes may have had the CPU."""
+"""Share of the CPU limit. A program that ran out of real time and used less CPU than this share
+was waiting; if it used more, other processes may have had the CPU."""
 OFFICIAL_S = 6
-"""The published limit per test, in seconds of real time; an alarm in the program enforces it."""
+"""The published limit per test, in seconds of real time; an alarm in the program's process ends
+the test."""
 ROOM_BYTES = 1 << 16
 """The output limit of a test is at least twice the longest expected output plus these bytes."""
 SHOWN_CHARS = 600
@@ -64,10 +66,10 @@ class CaseResult:
 
 
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
-    """Return the result of a run in a separate process; `cpu_s` is its CPU limit in seconds.
+    """Return the result of a test by `real` rules; `cpu_s` is the test's CPU limit in seconds.
 
-    An answer that is wrong and late counts as `wrong answer`, so only after `time limit` can a
-    rerun pass.
+    An answer that is wrong and late counts as `wrong answer`, so a rerun can only turn the verdict
+    `time limit` into `pass`.
     """
     (verdict, note), exact = _end_verdict(outcome), True
     if verdict == "pass":
@@ -82,7 +84,7 @@ def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: flo
 
 
 def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseResult:
-    """Return the result of a run by official rules; `late`: all tests' total time is used up."""
+    """Return a test's result by `official` rules; `late` if the time of all tests is used up."""
     verdict, note = _end_verdict(outcome)
     if verdict == "pass":
         verdict, note = _compare_reported(outcome.result, expected)
@@ -165,7 +167,7 @@ class ProgramCase:
 
 @dataclass(frozen=True, slots=True)
 class ProgramTests:
-    """The tests of one problem."""
+    """The tests of one programming problem; a program that passes them all is right."""
 
     cases: tuple[ProgramCase, ...]
     method: str | None = None
@@ -178,7 +180,7 @@ class ProgramTests:
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """The results of a program, one per test in their order."""
+    """The results of a program on the tests of a problem, in the order of the tests."""
 
     results: tuple[CaseResult, ...]
     margin: float
@@ -190,7 +192,7 @@ class ProgramResult:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One verdict per test; `not run` for those after the first failure."""
+        """One verdict per test; `not run` for tests that a failure prevented from running."""
         return tuple(result.verdict for result in self.results)
 
     @property
@@ -220,7 +222,7 @@ class ProgramResult:
         return next(failed, None)
 
     def summary(self, redact: Callable[[str], str] = str) -> str:
-        """Return e.g. `test 3 of 5: time limit (NOTE)`; `redact` filters the note."""
+        """Return e.g. `test 3 of 5: time limit (NOTE)`; `redact` filters the note (the error)."""
         index, total = self.first_failure, len(self.results)
         if index is None:
             return f"all {total} tests passed"
@@ -244,11 +246,12 @@ def judge_program(
     rules: Rules = "real",
     stop_early: bool = True,
 ) -> ProgramResult:
-    """Run a program on its tests and compare outputs; the module docstring explains `rules`.
+    """Run a program on a problem's tests in a sandbox (box), and compare its outputs.
 
-    With `stop_early` the longest inputs run first and a failure ends the run; official rules keep
-    the order and always stop early. SandboxError if the box fails, ValueError if the problem is
-    malformed: no tests, or an expected value is not JSON.
+    By `real` rules each test has its own process and a limit of CPU time; `official` rules copy
+    LiveCodeBench's evaluator. With `stop_early` the longest inputs run first and a failure ends the
+    run; `official` rules keep the order and always stop early. SandboxError if the box fails,
+    ValueError if the problem has no tests or an expected value is not JSON.
     """
     if not tests.cases:
         raise ValueError("The problem has no tests, so no program can be judged on it.")
@@ -260,7 +263,7 @@ def judge_program(
 
 @dataclass(frozen=True, slots=True)
 class _ProgramRun:
-    """A program with its tests, box and limits."""
+    """A program with the tests to run it on, the sandbox (box) and the limits of a test."""
 
     source: str
     tests: ProgramTests
@@ -287,7 +290,7 @@ class _ProgramRun:
         )
 
     def officially(self) -> ProgramResult:
-        """Run the tests by official rules: in one process, in their order, until one fails.
+        """Run the tests by `official` rules: in one process, in their order, until one fails.
 
         A program may catch the alarm that ends one test; the limit on all tests then ends it.
         """
@@ -308,7 +311,7 @@ class _ProgramRun:
     def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
-        """Run tests in this order; a failure near the time limit stops them only if `alone`."""
+        """Run the tests `order` (indices); failure near a time limit ends this only if `alone`."""
         if not order:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
@@ -326,9 +329,10 @@ class _ProgramRun:
         return result.verdict != "pass" and not self._near(result)
 
     def _near(self, result: CaseResult) -> bool:
-        """Return whether a time near the limit decided this result, so that a rerun might differ.
+        """Return whether a time near the limit decided a test's result: a rerun might differ.
 
-        That includes a program that computed until its real time ran out: others had the CPU.
+        That includes a program that computed until its real time ran out, because other processes
+        had the CPU.
         """
         fraction = result.cpu_s / self.limits.cpu_s
         starved = result.wall_s >= self.limits.wall_s and fraction >= COMPUTING
@@ -336,7 +340,7 @@ class _ProgramRun:
         return result.verdict in ("pass", "time limit") and close and fraction < 1 + NEAR
 
     def _inputs(self, order: Iterable[int]) -> Generator[bytes]:
-        """Yield the bytes of each input, lazily."""
+        """Yield the input of each test as bytes, in the given order and lazily."""
         for index in order:
             text = self.tests.cases[index].input
             if self.tests.method:  # one JSON value per line, joined to one JSON list
@@ -349,7 +353,7 @@ class _ProgramRun:
 
 
 def program_of(reply: str, method: str | None) -> str | None:
-    """Return a reply's program; for a method, the code block with it or `class Solution`."""
+    """Return a reply's program or None; code with `method` or `class Solution` is preferred."""
     return extract_program(reply, ("Solution", method) if method else ())
 
 
@@ -371,7 +375,8 @@ def same_output(output: str, expected: str) -> bool:
 def same_value(value: object, expected: str) -> bool:
     """Return whether a returned value equals the expected JSON value by Python's `==`.
 
-    A returned tuple equals a list, but not inside a value. ValueError if `expected` is not JSON.
+    A returned tuple equals a list; a tuple inside the value does not. ValueError if `expected` is
+    not JSON.
     """
     return _compared(value, expected, operator.eq)
 
@@ -431,7 +436,7 @@ def shown_tests(question: Question) -> ProgramTests | None:
 
 
 def starter_method(starter: str) -> str | None:
-    r"""Return the name of the method that starter code asks to write: the last in `Solution`.
+    r"""Return the method that starter code asks to write, the last in `class Solution`, or None.
 
     Starter code ends where the body should begin, so it does not parse by itself.
 

@@ -1,7 +1,8 @@
-"""Load the rows pinned in sources.toml: from a local file, the Hugging Face cache, or the hub.
+"""Load suites' data rows, pinned in sources.toml: from a local file or the Hugging Face hub.
 
-Hub data is checked by revision and row count: offline, `datasets` takes the newest cached revision
-in place of the requested one, so this module reads its cache and checks the revision of each load.
+Hub data is checked by revision and row count: offline, the library `datasets` takes the newest
+cached revision in place of the requested one, so this module itself looks for rows in the hub's
+cache and checks the revision of each load.
 """
 
 import errno
@@ -95,7 +96,7 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
 
     file: str
     sha256: str = ""
-    """Empty if not pinned: any file is accepted, and its own digest is the data revision."""
+    """Digest of the file. Empty: any file is accepted, and its own digest is the data revision."""
     rows: int | None = None
     size: int | None = None
     """Size in bytes, if pinned: a file of another size is reported without hashing it."""
@@ -105,13 +106,15 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
     split: str = "test"
     config: str | None = None
     hub_file: str | None = None
-    """File of the dataset `hub`, read instead of a split; equal to `file` if its name is equal."""
+    """A file of the dataset `hub` that is read instead of a split. If `file` has the same name, the
+    two files must be identical."""
     at: str | None = None
     path: str = ""
     """Path of this file in the public GitHub repository `at`."""
     originals: tuple[Original, ...] = ()
     made: str = ""
-    """Name of the recipe in data_command.py that builds `file` from `originals`; empty: none."""
+    """Name of the recipe in data_command.py that builds the file from its originals (files on
+    GitHub); empty if the file is not built."""
     needs: tuple[str, ...] = ()
     instead_of: str | None = None
     """Name of another source with the same questions: only one of the two is needed."""
@@ -127,7 +130,7 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
 
 @cache
 def sources() -> dict[str, DataSource]:
-    """Return all data sources of sources.toml by name."""
+    """Return all data sources in sources.toml by their names there."""
     tables = tomllib.loads(SOURCES.read_text(encoding="utf-8"))
     return {name: DataSource.model_validate(table) for name, table in tables.items()}
 
@@ -139,7 +142,7 @@ def data_folder(data: str | Path | None = None) -> Path:
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return a source's rows, local or from the hub; UserError if absent or not as pinned."""
+    """Return a data source's rows, local or from the hub; UserError if absent or not as pinned."""
     source = sources()[name]
     if local_file(source, data).is_file() or source.hub is None:
         return local_rows(name, data)
@@ -147,7 +150,7 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return a hub dataset's rows, checked; if the download fails, UserError states the fix."""
+    """Return a source's rows from the hub's dataset; UserError if download or check fails."""
     request = (str(source.hub), source.config, source.revision, source.split)
     rows = cached_rows(*request)
     if rows is None or source.rows not in (None, len(rows)):
@@ -159,7 +162,7 @@ def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
 
 
 def by_hand(source: DataSource, data: str | Path | None = None) -> str:
-    """Return the fix for a failed download, for a message: the path at which to put the file."""
+    """Return the end of a message on a failed download: at which path to put the source's file."""
     path = data_folder(data) / source.file
     return f"put the file at {path} (PODIUM_DATA can name another folder)"
 
@@ -182,7 +185,7 @@ def local_file(source: DataSource, data: str | Path | None = None) -> Path:
 
 
 def local_path(name: str, data: str | Path | None = None) -> Path:
-    """Return the path of a source's local file; UserError says how to get an absent one."""
+    """Return the path of a source's local file; if absent, UserError says how to get the file."""
     source = sources()[name]
     path = local_file(source, data)
     if not path.is_file():
@@ -226,7 +229,7 @@ def held_bytes(source: DataSource, path: Path) -> bytes:
 
 
 def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
-    """Return the rows; UserError if their number differs from the pin or a column is missing."""
+    """Return a source's rows; UserError if a column is missing or their number is not as pinned."""
     if source.rows is not None and len(rows) != source.rows:
         raise UserError(f"{origin} has {len(rows)} rows, not the pinned {source.rows}.")
     for number, row in enumerate(rows, start=1):
@@ -237,7 +240,7 @@ def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
 
 
 def refuse_duplicates(questions: Sequence[Question], origin: str) -> Sequence[Question]:
-    """Return the questions; UserError if two have the same id."""
+    """Return the questions of `origin`; UserError if two have the same id."""
     ids = [question.id for question in questions]
     if len(set(ids)) < len(ids):
         twice = next(id for index, id in enumerate(ids) if id in ids[:index])
@@ -253,12 +256,12 @@ def file_digest(path: Path, mtime_ns: int) -> str:
 
 
 class HubError(Exception):
-    """The hub is switched off or unreachable, or its cache has another revision."""
+    """Raised if the Hugging Face hub is off or unreachable, or its cache lacks the revision."""
 
 
 @contextmanager
 def hub_left_alone() -> Generator[None]:
-    """Switch the hub off in this context: requests raise HubError; its cache is still read."""
+    """Switch the hub off in a `with` block: requests raise HubError; its cache is still read."""
     token = ALONE.set(True)
     try:
         yield
@@ -268,7 +271,7 @@ def hub_left_alone() -> Generator[None]:
 
 @cache
 def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
-    """Return a hub dataset's rows, loaded once per process; errors of `datasets` pass through."""
+    """Return a hub dataset's rows, loaded once per process; HubError, or errors of `datasets`."""
     if not Path(hub).is_dir():
         _refuse_unreachable()
     loaded: Any = _datasets().load_dataset(
@@ -295,9 +298,9 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
 
 
 def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
-    """Return the path of a source's `hub_file`, downloaded if not cached.
+    """Return the path of a source's file on the hub, downloaded if it is not in the hub's cache.
 
-    If the download fails, the UserError has the fix `otherwise` and names the dataset `label`.
+    If the download fails, UserError names the file or dataset (`label`) and a fix (`otherwise`).
     """
     from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
 
@@ -312,7 +315,7 @@ def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
 
 
 def _refuse_unreachable() -> None:
-    """Raise HubError if the hub is switched off (`hub_left_alone`) or does not answer."""
+    """Raise HubError if the hub does not answer or the context `hub_left_alone` switched it off."""
     if ALONE.get():
         raise HubError("it is not in the hub's cache")
     _reach_hub()
@@ -336,7 +339,7 @@ def _reach_hub() -> None:
 
 
 def cached_file(source: DataSource) -> Path | None:
-    """Return the path of a source's `hub_file` in the hub's cache, else None; sends no request."""
+    """Return the path of a source's hub file in the hub's cache, or None; sends no request."""
     from huggingface_hub import try_to_load_from_cache
 
     hub, file = str(source.hub), str(source.hub_file)
@@ -345,7 +348,7 @@ def cached_file(source: DataSource) -> Path | None:
 
 
 def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
-    """Convert an error of the hub's client libraries to a UserError with the fix `otherwise`."""
+    """Return a UserError for an error of the hub's client libraries; `otherwise` is another fix."""
     chain = list(_causes(error))
     names = {type(cause).__name__ for cause in chain}
     messages = " ".join(str(cause) for cause in chain)

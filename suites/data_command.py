@@ -1,7 +1,8 @@
-"""`podium data`: verify local files against sources.toml, download absent ones.
+"""`podium data`: verify suites' local data files against sources.toml, download absent ones.
 
-Existing files are never changed, right or wrong. Public files (sources or their originals) are
-downloaded at a pinned commit; interrupted downloads resume, those with a wrong digest are deleted.
+Existing files are never changed, right or wrong. Public files (sources or the originals they are
+made of) are downloaded at a pinned commit; an interrupted download resumes, one with a wrong digest
+is deleted.
 """
 
 import errno
@@ -58,7 +59,7 @@ CHUNK = 1 << 16
 
 
 class Unreachable(UserError):
-    """Raised if a download fails because the server does not answer or does not have the file."""
+    """Raised if a download fails because the server does not answer or does not give the file."""
 
     def __init__(self, url: str, reason: str, otherwise: str) -> None:
         """Build the message: the URL, why its download failed, and the fix (`otherwise`)."""
@@ -68,7 +69,7 @@ class Unreachable(UserError):
 
 @dataclass(frozen=True, slots=True)
 class DataFinding:
-    """The state of one data source or split, with a sentence about it (`said`)."""
+    """The state of one data source, or of one split of a suite, with a text about it (`said`)."""
 
     state: DataState
     said: str
@@ -82,7 +83,7 @@ GENERATED = DataFinding("ok", "generated; nothing to fetch")
 
 @dataclass(frozen=True, slots=True)
 class DataItem:
-    """A suite with its data sources, or data sources that belong to no suite."""
+    """What a name stands for in `podium data`: a suite and its data sources, or sources alone."""
 
     name: str
     sources: tuple[str, ...]
@@ -92,7 +93,7 @@ class DataItem:
 def verify_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Print the state of each source of these suites (default all); return 1 if a file is wrong."""
+    """Print the state of each data source of `names` (default all); return 1 if one is wrong."""
     findings: list[DataFinding] = []
     for item in data_items(names):
         say(item.name)
@@ -111,7 +112,7 @@ def verify_data(
 
 
 def data_items(names: Sequence[str]) -> list[DataItem]:
-    """Return one item per name, in order; without names, all suites and all other sources."""
+    """Return the suite or data sources of each name; without names, of every name that exists."""
     lone = [name.partition(":")[0] for name in sources() if suite_of_source(name) is None]
     return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
 
@@ -126,7 +127,7 @@ def _item(name: str) -> DataItem:
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
-    """Yield one finding per source, then one per split of a suite whose questions can be loaded."""
+    """Yield the state of each data source of an item, then of the splits or rows made of them."""
     if not item.sources:
         yield GENERATED
         return
@@ -199,7 +200,7 @@ def _check_file(source: DataSource, path: Path) -> str:
 def _check_questions(
     suite: Suite[Any], data: str | Path | None, absent: bool
 ) -> Iterable[DataFinding]:
-    """Yield a finding per split, loaded without network; if a source is absent, omit failures."""
+    """Yield a finding per split of a suite, loaded offline; if data is `absent`, omit failures."""
     with hub_left_alone():
         for split in suite.splits:
             finding = _finding(
@@ -210,7 +211,7 @@ def _check_questions(
 
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
-    """Return a split's number of questions; UserError if ids repeat or the card's count differs."""
+    """Return a split's number of questions; UserError if ids repeat or the suite's card differs."""
     if data is not None and is_dataclass(suite) and hasattr(suite, "data"):
         suite = replace(cast(Any, suite), data=data)
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
@@ -225,7 +226,10 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
 def fetch_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Download the absent sources of these suites, print all paths; return 1 if a file is wrong."""
+    """Download the absent data sources of `names` (default all); return 1 if a file is wrong.
+
+    Prints the state of each source. Raises UserError, with the reasons, if a download failed.
+    """
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
@@ -259,7 +263,7 @@ def _fetch_item(
 
 
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
-    """Print the size and licence of one source, then download it; UserError says why that fails."""
+    """Download a data source, after its size and licence are printed; UserError if that fails."""
     source = sources()[name]
     path, fault = local_file(source, data), None
     if source.public:
@@ -290,7 +294,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
-    """Return each source's name, size, licence, path and whether its file exists."""
+    """Return a row for each data source of `names` (default all): name, size, licence, file."""
     tables = [name for item in data_items(names) for name in item.sources] if names else sources()
     listed = {name: sources()[name] for name in tables}
     return [
@@ -307,13 +311,13 @@ def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict
 
 
 WIDE = 120
-"""Terminal width, in characters, below which the `file` column is left out; `--json` has it."""
+"""Width of a terminal, in characters, below which `podium data list` omits the column `file`."""
 
 
 def show_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Print each source's name, size, licence and whether its file is present; return 0."""
+    """Print a table of the data sources of `names` (default all), present or not; return 0."""
     rows = list_data(names, data)
     for row in rows:
         size = row.pop("bytes")
@@ -341,7 +345,7 @@ def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
 
 
 def suite_of_source(source: str) -> str | None:
-    """Return the suite whose name is the longest prefix of a source's name; None without one."""
+    """Return the suite to which a data source belongs, the longest prefix of its name, or None."""
     fitting = [name for name in SUITES if source == name or source.startswith(f"{name}-")]
     return max(fitting, key=len, default=None)
 
@@ -352,7 +356,7 @@ def describe_sources(suite: Suite[Any]) -> list[str]:
 
 
 def describe_source(source: DataSource) -> str:
-    """Return a source's origins, file, pinned digest and row count in one line."""
+    """Return a data source's origins, file, pinned digest and row count in one line."""
     origins = [f"{original.at}, {original.path}" for original in source.public]
     if source.hub:
         subset = source.hub_file or " ".join(filter(None, (source.config, source.split)))
@@ -363,13 +367,13 @@ def describe_source(source: DataSource) -> str:
 
 
 def address(original: Original) -> str:
-    """Return a file's URL: on GitHub, or at the mirror in PODIUM_MIRROR."""
+    """Return the URL of a public file: on GitHub, or at the mirror that PODIUM_MIRROR names."""
     base = os.environ.get(MIRROR) or GITHUB
     return "/".join((base.rstrip("/"), original.at.replace("@", "/"), quote(original.path)))
 
 
 def fetch_public(source: DataSource, path: Path) -> None:
-    """Download or build a source's file at `path`, which must not exist; UserError has the fix."""
+    """Download or build a data source's file; UserError if that fails or `path` exists already."""
     if path.exists():
         raise UserError(f"{path} exists already and is not overwritten. Move it away first.")
     if source.made:
@@ -379,7 +383,7 @@ def fetch_public(source: DataSource, path: Path) -> None:
 
 
 def download(url: str, path: Path, sha256: str, size: int) -> None:
-    """Download the file at `url` to `path`, atomically."""
+    """Download a file to `path`, atomically; UserError if it is incomplete or not as pinned."""
     with _refusing_disk(path.parent), _part_of(path) as file:
         length = _write_part(url, file, size, path)
         if length < size:
@@ -411,7 +415,7 @@ def _refusing_disk(folder: Path) -> Generator[None]:
 
 @contextmanager
 def _part_of(path: Path) -> Generator[BufferedRandom]:
-    """Yield the locked partial file, open to append to what an earlier run downloaded."""
+    """Yield a download's partial file, locked and open to append; UserError if it is locked."""
     partial = path.with_name(f".{path.name}.part")
     with partial.open("a+b") as file:
         try:
@@ -429,7 +433,7 @@ def _part_of(path: Path) -> Generator[BufferedRandom]:
 
 
 def _write_part(url: str, file: BufferedRandom, size: int, path: Path) -> int:
-    """Download the missing bytes and return the file's length, at most `size` + 1."""
+    """Append a download's missing bytes to its partial file; return the file's length so far."""
     if (length := file.seek(0, os.SEEK_END)) >= size:
         file.truncate(length := 0)
     headers = {"User-Agent": "podium", **({"Range": f"bytes={length}-"} if length else {})}
@@ -473,7 +477,7 @@ def _reaching(url: str, path: Path) -> Generator[None]:
 
 
 def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: str) -> None:
-    """Download the originals of a file and build it; UserError if its digest differs."""
+    """Build a data file from originals, downloaded first; UserError if it is not as pinned."""
     folder = path.with_name(f".{path.name}.originals")
     copies = {original.path: folder / original.sha256[:12] for original in originals}
     with _refusing_disk(folder):
@@ -508,7 +512,7 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
 
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield the replies of Lighteval's `details` files, with token counts for the token lists."""
+    """Yield the replies in Lighteval's `details` files, with token counts in place of tokens."""
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
@@ -538,4 +542,5 @@ MAKERS: Mapping[str, tuple[Maker, bool]] = {
     "lighteval": (lighteval_replies, False),
     "lighteval-ascii": (lighteval_replies, True),
 }
-"""Recipe in sources.toml -> (function from downloaded originals to rows, is its JSON ASCII?)."""
+"""Name of a recipe in sources.toml -> (function from downloaded originals to the rows of a data
+file, whether the file's JSON is ASCII)."""

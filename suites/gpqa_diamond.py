@@ -47,7 +47,8 @@ ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 
 MEMBER = "dataset/gpqa_diamond.csv"
 PASSWORD = "deserted-untie-orchid"
-"""Published in the README of github.com/idavidrein/gpqa: it only keeps out web crawlers."""
+"""The archive's password, published in the README of github.com/idavidrein/gpqa: it only keeps
+out web crawlers."""
 
 ID = "Record ID"
 QUESTION = "Question"
@@ -78,7 +79,7 @@ class GpqaDiamond(PromptedSuite):
         return f"{sources()[ARCHIVE].hub}@{sources()[ARCHIVE].revision}"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the 198 questions with their options in the order of epoch 1."""
+        """Return the 198 questions with options in the order of epoch 1, the first pass."""
         return gpqa_questions(official_rows(self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -86,11 +87,11 @@ class GpqaDiamond(PromptedSuite):
         return gpqa_questions(read_own_rows(path), self.prompt)
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Reorder the options of an epoch-1 question: the right letter moves by one per epoch."""
+        """Reorder an epoch-1 question's options for `epoch`: each moves the right letter by 1."""
         return rotate_options(question, epoch)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by its option letter, in the order of options that its epoch showed."""
+        """Grade a reply by its option letter, as the question of its epoch orders options."""
         return grade_choice(question, reply)
 
     def read(self, question: Question, reply: str) -> Reading[str]:
@@ -112,7 +113,7 @@ def gpqa_diamond(
 
 
 def gpqa_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
-    """Return the questions of checked rows, in their order, with the options as in epoch 1."""
+    """Return the questions of checked data rows, in their order, with options as in epoch 1."""
     places = first_places(str(row[ID]) for row in rows)
     return [_question(row, places[str(row[ID])], prompt) for row in rows]
 
@@ -129,13 +130,13 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
-    """Return the right option's index in epoch 1, by id: (rank of the id's sha256 + 1) modulo 4."""
+    """Return question id -> right option's index in epoch 1: (rank of id's sha256 + 1) modulo 4."""
     ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
     return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
 
 
 def arrange_options(right: str, wrong: Sequence[str], place: int, seed: str) -> list[str]:
-    """Return the options: the right one at index `place`, the wrong ones shuffled by `seed`."""
+    """Return a question's options: right one at index `place`, wrong ones shuffled by `seed`."""
     printed = Random(seed).sample(sorted(wrong), len(wrong))
     printed.insert(place, right)
     return printed
@@ -170,7 +171,7 @@ def rotate_options(question: Question, epoch: int) -> Question:
 
 
 def official_rows(data: str | Path | None = None) -> Rows:
-    """Return the 198 rows; raises UserError if the data is absent, gated or not as pinned."""
+    """Return GPQA-Diamond's 198 rows; UserError if they are absent, gated or not as pinned."""
     if _is_local(ARCHIVE, data):
         content = decrypt_archive(local_bytes(ARCHIVE, data))
         return _parsed_csv(content, f"{MEMBER} of the archive")
@@ -186,7 +187,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
 
 
 def read_own_rows(path: Path) -> Rows:
-    """Return the rows of a user's file (JSONL or CSV) with the columns of the official CSV."""
+    """Return the rows of a user's file; UserError if it lacks a column of the official CSV."""
     rows, refused = Rows(), f"{path} has no rows."
     try:
         rows = [row for _, row in read_rows(path)]
@@ -198,7 +199,7 @@ def read_own_rows(path: Path) -> Rows:
 
 
 def refuse_incomplete_rows(rows: Rows, source: str) -> Rows:
-    """Return the rows; UserError if a cell is absent or empty, or an id or answer is duplicate."""
+    """Return the rows; UserError if a cell is missing or empty, or if ids or answers repeat."""
     for number, row in enumerate(rows, start=1):
         _refuse_incomplete(row, f"{source}, row {number}")
     for id, times in Counter(row[ID] for row in rows).items():

@@ -24,7 +24,7 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class HumanEval(UnitTestedSuite):
-    """The HumanEval suite."""
+    """The HumanEval suite: 164 functions, each judged by the published assertions."""
 
     name: str = "humaneval"
     version: str = "3-A"
@@ -32,7 +32,7 @@ class HumanEval(UnitTestedSuite):
     source = "humaneval"
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a row of the published file; raises UserError if malformed."""
+        """Return the question of a row of HumanEval's published file; UserError if malformed."""
         fields = ("task_id", "prompt", "entry_point", "test")
         refuse_untold(row, fields, f"{where} is not a raw HumanEval row")
         prompt, entry = row["prompt"], row["entry_point"]

@@ -52,8 +52,8 @@ LACKS_PACKAGES = (
 )
 
 FIRST_S, GROWTH = 2.0, 4.0
-"""Seconds that a program's first sandbox command may run tests, and the factor by which this grows
-for each further command: a program that fails its first tests runs few others."""
+"""FIRST_S: for how many seconds a program's first sandbox command may run tests. GROWTH: the
+factor by which this grows per command, so that a program that fails early runs few tests."""
 GRACE_S = 60.0
 INPUT_BYTES = 16 << 20
 """Maximum size of the inputs of one command, in bytes, unless a single input is larger."""
@@ -89,7 +89,7 @@ def boxed_task(
     max_sandboxes: int | None = None,
     limits: Limits = Limits(),  # noqa: B008
 ) -> Task:
-    """Return a suite's task for `inspect eval`, with programs in podium's sandbox called `box`.
+    """Return a suite's task for `inspect eval`; programs run in podium's sandbox named `box`.
 
     If `box` is None, programs run in Inspect's docker sandbox (or that of `--sandbox`) under
     `limits`. At most `max_sandboxes` programs run simultaneously (None: one per core). Raises
@@ -128,7 +128,7 @@ def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnviro
 
 @solver
 def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  # noqa: B008
-    """Return a solver that raises UserError in an unusable sandbox, else records its name."""
+    """Return a solver that records Inspect's sandbox; UserError if programs cannot run in it."""
     facts_by_box: dict[str, dict[str, Any]] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -175,11 +175,11 @@ def _open_checked_box(
 
 
 class _Died(Exception):
-    """Raised if the judge (supervisor) was killed, by the program or with its sandbox."""
+    """Raised if the judge (podium's process in the sandbox) was killed, by a program or not."""
 
 
 class _Lost(_Died):
-    """Raised if the judge's output is missing, which no program can cause."""
+    """Raised if the output of the judge in the sandbox is missing: no program can cause that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +212,13 @@ class _Job:
         return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
-        """Return the timeout in s: GRACE_S and all runs, these at most `seconds` plus one run."""
+        """Return the command's timeout in seconds: GRACE_S, and time for runs on the inputs."""
         runs_s = min(inputs * self.limits.wall_s, self.seconds + self.limits.wall_s)
         return math.ceil(runs_s + GRACE_S)
 
 
 class InspectBox:
-    """A `Box` that uses the Inspect sandbox of the sample being graded; only during an eval."""
+    """A box (sandbox) that runs programs in Inspect's sandbox of the sample that is graded."""
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
         """Store the limits of programs; `facts` checks that the sandbox can apply them."""
@@ -226,7 +226,7 @@ class InspectBox:
 
     @property
     def name(self) -> str:
-        """`inspect:docker`, `inspect:k8s`, ...; SandboxError without a sandbox or for `local`."""
+        """Name, e.g. `inspect:docker`; SandboxError if Inspect has only `local` or no sandbox."""
         try:
             sandbox: object = util.sandbox().as_type(cast(Any, util.SandboxEnvironment))
         except ProcessLookupError:
@@ -244,7 +244,7 @@ class InspectBox:
         *,
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
-        """Yield one outcome per input; see `sandbox.box.Box.run`."""
+        """Yield one outcome of the program per input, as in `sandbox.box.Box.run`."""
         stream, pending = iter(inputs), list[bytes]()  # inputs that have no outcome yet
         one_process = program.runner == "official"
         job = _Job(program, limits, math.inf if one_process else FIRST_S)
@@ -273,7 +273,7 @@ class InspectBox:
         """Do nothing: Inspect closes its sandbox."""
 
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
-        """Return outcomes of the first inputs of `chunk`; if the judge dies, retry the first."""
+        """Return outcomes of the first inputs in `chunk`; if the judge dies, retry one input."""
         try:
             with cells.CORES.all() if alone else cells.CORES.one():
                 return _outcomes(self._ask(job, chunk)[1])

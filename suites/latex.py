@@ -200,7 +200,7 @@ def _as_cases(lines: re.Match[str]) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Replace Unicode signs by LaTeX commands, full-width characters, foreign digits by ASCII."""
+    """Replace Unicode signs by LaTeX commands, full-width letters and foreign digits by ASCII."""
     micro = _MICRO.sub("\u00b5", text)
     raised = _POWER.sub(lambda power: f"^{{{''.join(_RAISED[char] for char in power[0])}}}", micro)
     low = _INDEX.sub(
@@ -213,14 +213,14 @@ def _ascii(text: str) -> str:
 
 
 def _with_unit(match: re.Match[str]) -> str:
-    """Return a number with its unit between « and » if it is a known one: `5«m»` of `5 m`."""
+    """Return a number with its unit between « and » if the unit is known: `5«m»` of `5 m`."""
     unit = match[3].strip(" .")
     is_one = is_unit(unit) and (match[2] or _TIGHT.fullmatch(unit))
     return f"{match[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else match[0]
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """Return the words of a font command between « and »; numbers and functions stay unquoted."""
+    """Return the words in a LaTeX font command between « and », but numbers and functions bare."""
     content = match[1].replace("\u00ab", " ").replace("\u00bb", " ")
     if len(content) > 1 and content.strip()[:1] + content.strip()[-1:] == "$$":
         return content.replace("$", " ")
@@ -315,7 +315,7 @@ SYMBOLS = _table()
 
 @lru_cache(maxsize=4096)
 def normalise_unit(unit: str) -> str:
-    """Return a unit in symbols, without spaces; words that `SYMBOLS` lacks stay unchanged.
+    """Return a unit in symbols, without spaces; words not in the table `SYMBOLS` stay unchanged.
 
     >>> [normalise_unit(unit) for unit in ("meters per second squared", "square inches", "apples")]
     ['m/s^2', 'in^2', 'apples']
@@ -325,7 +325,7 @@ def normalise_unit(unit: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_unit(unit: str) -> bool:
-    """Return whether `SYMBOLS` has every word of a unit.
+    """Return whether a text is a unit: the table `SYMBOLS` has each of its words.
 
     >>> is_unit("km/h"), is_unit("or so"), is_unit("")
     (True, False, False)
@@ -337,10 +337,10 @@ def is_unit(unit: str) -> bool:
 
 
 def units_contradict(gold: "Measured", answer: "Measured") -> bool:
-    """Return whether two values have different units.
+    """Return whether the target and an answer are values with different units.
 
-    A percent sign or a count differs from every unit. Known units differ by case (mW, MW), unknown
-    ones do not.
+    A percent sign or a count (5 ways) differs from every unit. Case distinguishes known units (mW,
+    MW), but not unknown ones.
     """
     if gold.unit and answer.unit:
         both_known = gold.unit in SYMBOLS and answer.unit in SYMBOLS
@@ -426,7 +426,7 @@ def _read_words(value: str, words: str) -> Measured:
 
 
 def _counted(words: str, number: str) -> bool:
-    """Return whether words name things counted: `ways`, `positive integers`, or, after 1, `way`."""
+    """Return whether words name things counted: `ways`, `positive integers`, after 1 also `way`."""
     few = words.lower().replace("-", " ").split()
     noun = few[-1]
     if _CHANGING & set(few) or SCALES.keys() & set(few) or not "".join(few).isalpha():

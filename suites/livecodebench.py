@@ -71,7 +71,7 @@ WITHOUT_STARTER = (
     "the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT."
 )
 NO_STARTER = "# YOUR CODE HERE"
-"""USER and the three texts after it form the official user message, from the file of SYSTEM."""
+"""USER with WITH_STARTER, or with WITHOUT_STARTER and NO_STARTER, is the official user message."""
 
 ERRATA = Path(__file__).parent / "livecodebench_errata.toml"
 COUNTS = (400, 111, 101, 101, 167, 175)
@@ -87,7 +87,7 @@ ERROR_TYPE = re.compile(
 
 
 def extract_fenced(reply: str) -> str | None:
-    """Return the program that the official code extracts, between the last two fences, or None."""
+    """Return the program between a reply's last two fences, as the official code does, or None."""
     lines = reply.split("\n")
     fences = [number for number, line in enumerate(lines) if "```" in line]
     if len(fences) < 2:
@@ -97,7 +97,7 @@ def extract_fenced(reply: str) -> str | None:
 
 
 def livecodebench_question(entry: IndexedProblem) -> Question:
-    """Return the question of an indexed row; its target is the digest of its tests."""
+    """Return the question of a problem in a data file's index; its target is its tests' digest."""
     facts = {name: getattr(entry, name) for name in ("platform", "difficulty", "contest_date")}
     return Question(
         id=entry.question_id,
@@ -116,14 +116,14 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
 
 
 def user_prompt(content: str, starter: str) -> str:
-    """Return the official user message for a problem's text and starter code (may be empty)."""
+    """Return the official user message for a problem's text and its starter code, if any."""
     instruction = WITH_STARTER if starter else WITHOUT_STARTER
     return USER.format(content=content, instruction=instruction, starter=starter or NO_STARTER)
 
 
 @cache
 def errata() -> Mapping[str, str]:
-    """Return the authors' notes on faulty problems, by id or title."""
+    """Return the authors' flags of faulty problems, by problem id or title."""
     table = tomllib.loads(ERRATA.read_text(encoding="utf-8"))
     return {name: flag for flag, names in table.items() for name in names}
 
@@ -134,7 +134,7 @@ TRAIN = f"{BASE_NAME}-train"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A range of files on the hub: `release_v5` is files 1 to 5, `v6` file 6, `v4_v5` 4 and 5."""
+    """A release of LiveCodeBench, a range of hub files: `release_v5` is 1 to 5, `v4_v5` 4 and 5."""
 
     tag: str
     first: int
@@ -199,7 +199,7 @@ RELEASES = (
 
 
 def release_of(tag: str) -> Release:
-    """Return the release with this hub tag; raises UserError, which lists the tags, if unknown."""
+    """Return the LiveCodeBench release with a hub tag; UserError, which lists tags, if unknown."""
     canonical = f"release_v{LAST}" if tag == "release_latest" else tag
     for release in RELEASES:
         if release.tag == canonical:
@@ -211,7 +211,7 @@ def release_of(tag: str) -> Release:
 
 
 def named_release(name: str) -> Release | None:
-    """Return the release of a suite name without dates; None if it is no LiveCodeBench name.
+    """Return the release that a suite name without dates means; None if no release has the name.
 
     >>> [named_release(name).tag for name in ("livecodebench", "livecodebench-v5")]
     ['v6', 'release_v5']
@@ -220,7 +220,7 @@ def named_release(name: str) -> Release | None:
 
 
 def window_of(start: str | None, end: str | None) -> Window:
-    """Return a checked window; raises UserError for an invalid date or an end before the start."""
+    """Return a window of contest dates; UserError if a date is invalid or the end before start."""
     for day in filter(None, (start, end)):
         date = None
         with suppress(ValueError):
@@ -233,7 +233,7 @@ def window_of(start: str | None, end: str | None) -> Window:
 
 
 def read_window(text: str) -> Window:
-    """Return the window written as START..END; one of the two may be empty."""
+    """Return the window of dates in START..END, one of them maybe empty; UserError if invalid."""
     start, dots, end = text.partition("..")
     if not dots or not (start or end):
         raise UserError(f"{text!r} is not a window. Write it as 2024-08-01..2025-02-01.")
@@ -258,34 +258,34 @@ class LiveCodeBench:
 
     @property
     def name(self) -> str:
-        """The release's name, with the window of dates if given: both determine the problems."""
+        """The release's name with the window of dates, if any: both determine the problems."""
         plain = TRAIN if self.splits == ("train",) else self.release.suite
         return f"{plain}@{self.window}" if self.window else plain
 
     @property
     def dates(self) -> str:
-        """The window of dates, else the months of the release's contests."""
+        """The window of contest dates; without one, the months of the release's contests."""
         return str(self.window) if self.window else self.release.dates
 
     @property
     def data_revision(self) -> str:
-        """The hub's revision and tag; local files must have the same digests."""
+        """The data's revision on the hub and the release's tag; local files must be the same."""
         source = self.pinned[self.release.files[0]]
         return f"{source.hub}@{source.revision} {self.release.tag}"
 
     @property
     def card(self) -> Card:
-        """The description of all releases, with this release's size unless a window cuts it."""
+        """The description of LiveCodeBench, with the release's size unless dates limit it."""
         shared = card("livecodebench")
         sizes = dict.fromkeys(self.splits, self.release.count)
         return shared if self.window else replace(shared, sizes=sizes)
 
     def for_reward(self) -> "LiveCodeBench":
-        """Return this suite for training rewards: without the published evaluator's verdict."""
+        """Return the suite for training rewards: without the published evaluator's verdict."""
         return replace(self, official=False)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions in the order of the files; raises UserError for a missing file."""
+        """Return the questions in the order of the files; UserError if a file is missing."""
         refuse_unknown_split(self.name, split, self.splits)
         entries = [entry for index in self._indexes() for entry in index.entries]
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
@@ -296,7 +296,7 @@ class LiveCodeBench:
         return [livecodebench_question(entry) for entry in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return a file's questions (JSONL, .gz or CSV); raises UserError for a malformed row."""
+        """Return the questions of a file (JSONL, .gz or CSV); UserError if a row is malformed."""
         return [livecodebench_question(entry) for entry in index_raw_rows(path).entries]
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -322,7 +322,7 @@ class LiveCodeBench:
         return Grade(float(passed), program, explanation, facts)
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Return the share of the public tests that pass; raises SandboxError if `box` fails."""
+        """Grade by the share of public tests that the program passes; SandboxError from `box`."""
         return grade_on_shown_tests(question, reply, box)
 
     def _indexes(self) -> list[RowIndex]:
@@ -353,7 +353,7 @@ def _real_facts(real: ProgramResult) -> dict[str, Any]:
 
 
 def _judge_officially(reply: str, tests: ProgramTests, box: Box) -> dict[str, Any]:
-    """Judge the program that the authors' code extracts, as their evaluator does."""
+    """Judge a reply by LiveCodeBench's own code: its extraction of the program, its rules."""
     program = extract_fenced(reply)
     if program is None:
         return {"official": False, "official_summary": "no program found"}
@@ -362,7 +362,7 @@ def _judge_officially(reply: str, tests: ProgramTests, box: Box) -> dict[str, An
 
 
 def _progress(result: ProgramResult) -> str:
-    """Return a summary, such as the first failed test; error messages are cut to their type."""
+    """Return a program's result in words, e.g. the first failed test; only types of errors stay."""
     return result.summary(lambda note: kind[0] if (kind := ERROR_TYPE.match(note)) else "")
 
 

@@ -40,9 +40,9 @@ _ONE_PASS = Lock()
 """Held while a file is indexed: grading threads that need the same file wait for the index."""
 
 _SPOOLS: list[TemporaryDirectory[str]] = []
-"""Temporary folders of rows from .gz and CSV files, removed when the process ends."""
+"""Temporary folders with rows copied from .gz and CSV files, removed when the process ends."""
 LARGEST = 1 << 30
-"""Maximum bytes of one problem's private tests after decompression; a row may be hostile."""
+"""Maximum bytes of a problem's private tests after decompression, because a row may be hostile."""
 TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
 """The fields of a row that determine its tests, in the order in which the digest takes them."""
 STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
@@ -51,7 +51,7 @@ AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
 
 
 class IndexedProblem(BaseModel, frozen=True):
-    """One problem without its hidden tests, and the location of its row."""
+    """A problem without its hidden tests, and the place (offset, length) of its row in the file."""
 
     question_id: str
     question_title: str
@@ -70,7 +70,7 @@ class IndexedProblem(BaseModel, frozen=True):
 
 
 class RowIndex(BaseModel, frozen=True):
-    """The index of a file: its path, size, modification time, sha256, and problems."""
+    """The index of a data file: its path, size, modification time, sha256, and problems."""
 
     format: int
     path: str
@@ -84,7 +84,7 @@ _INDEXES: dict[tuple[str, int, int], RowIndex] = {}
 
 
 def index_file(path: Path) -> RowIndex:
-    """Return the index of a JSONL file (built or cached); UserError for its first malformed row."""
+    """Return the index of a JSONL data file, built or cached; UserError if a row is malformed."""
     stat = path.stat()
     key = (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
     with _ONE_PASS:
@@ -95,7 +95,7 @@ def index_file(path: Path) -> RowIndex:
 
 
 def find_tests(digest: str, question_id: str) -> ProgramTests | None:
-    """Return the tests with this digest, or None; raises UserError if the file has changed."""
+    """Return a question's tests by their digest, None if unknown; UserError if the file changed."""
     if digest not in LOCATIONS:
         return None
     path, offset, length = LOCATIONS[digest]
@@ -112,7 +112,7 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
 
 
 def read_index(path: Path, origin: Path | None = None) -> RowIndex:
-    """Index a JSONL file in one pass; error messages name `origin`, if given, instead of `path`."""
+    """Index a JSONL data file in one pass; errors name `origin`, if given, instead of `path`."""
     digest, entries, offset, stat = hashlib.sha256(), dict[str, IndexedProblem](), 0, path.stat()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -161,7 +161,7 @@ def _indexed_problem(line: bytes, offset: int, place: str) -> IndexedProblem:
 
 
 def note_locations(index: RowIndex, path: Path) -> None:
-    """Add an index's rows to LOCATIONS; no lock, because each dictionary assignment is atomic."""
+    """Add the rows of an index to the table LOCATIONS, without lock: an assignment is atomic."""
     for entry in index.entries:
         LOCATIONS[entry.digest] = path.absolute(), entry.offset, entry.length
 
@@ -171,7 +171,7 @@ def _index_path(name: str) -> Path:
 
 
 def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
-    """Return the cached index of an earlier run, or None if absent or the file has changed."""
+    """Return a data file's index from an earlier run; None without one or if the file changed."""
     with suppress(OSError, ValidationError):
         index = RowIndex.model_validate_json(_index_path(key[0]).read_bytes())
         if (index.path, index.size, index.mtime_ns, index.format) == (*key, FORMAT):
@@ -180,7 +180,7 @@ def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
 
 
 def _keep_index(index: RowIndex) -> RowIndex:
-    """Cache an index on disk for later runs and return it; write errors are ignored."""
+    """Store a data file's index on disk for later runs and return it; write errors are ignored."""
     path = _index_path(index.path)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def _keep_index(index: RowIndex) -> RowIndex:
 def pinned_index(
     name: str, sources: Mapping[str, DataSource], data: str | Path | None = None
 ) -> RowIndex:
-    """Return the index of a file in sources.toml; UserError if absent, truncated or different."""
+    """Return the index of a data file of sources.toml; UserError if absent or not as pinned."""
     source = sources[name]
     path = data_folder(data) / source.file
     if not path.is_file():
@@ -215,7 +215,7 @@ def pinned_index(
 
 
 def index_raw_rows(path: Path) -> RowIndex:
-    """Return the index of a user's file with the hub's columns: JSONL, plain or .gz, or CSV."""
+    """Return the index of a user's file (JSONL, .gz or CSV), which must have the hub's columns."""
     refuse_absent(path)
     if path.suffix in (".gz", ".csv"):
         _SPOOLS.append(TemporaryDirectory(prefix="podium-rows-"))
@@ -232,7 +232,7 @@ def index_raw_rows(path: Path) -> RowIndex:
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:
-    """Return the digest of a row's tests, which is its question's target."""
+    """Return the digest of the tests in a data row, which is the target of the row's question."""
     digest = hashlib.sha256()
     for field in TEST_FIELDS:
         content = str(row[field]).encode("utf-8", "surrogatepass")
@@ -242,7 +242,7 @@ def digest_of_tests(row: Mapping[str, Any]) -> str:
 
 
 def program_tests(row: Mapping[str, Any], largest: int = LARGEST) -> ProgramTests:
-    """Return a row's tests, public ones first; raises ValueError if they are malformed."""
+    """Return a data row's tests, public ones first; ValueError if a test is malformed."""
     cases = (*public_cases(row), *private_cases(str(row["private_test_cases"]), largest))
     if not cases:
         raise ValueError("the problem has no tests")
@@ -264,7 +264,7 @@ def private_cases(text: str, largest: int = LARGEST) -> tuple[ProgramCase, ...]:
 
 
 def method_of(row: Mapping[str, Any]) -> str | None:
-    """Return the name of the method to call, or None if the program reads standard input."""
+    """Return which method a row's tests call; None if the program is to read standard input."""
     facts = _read_json(str(row["metadata"]), "metadata")
     if not isinstance(facts, dict):
         raise ValueError("its metadata is not a JSON object")
@@ -275,7 +275,7 @@ def method_of(row: Mapping[str, Any]) -> str | None:
 
 
 def pickled_text(data: bytes) -> str:
-    """Return the string that a pickle consists of, without unpickling; ValueError for others.
+    """Return the one string in a pickle without unpickling; ValueError if it has anything else.
 
     >>> import pickle
     >>> pickled_text(pickle.dumps("[]"))

@@ -25,7 +25,8 @@ from podium.suites.data import refuse_duplicates, sources
 from podium.suites.math_equality import Equality, compare, is_list
 
 PROMPT = f"{PREFIX}\n\n"
-"""`math_500` of huggingface/lighteval at 01e73a4, default_prompts.py; MATH itself has no prompt."""
+"""Text before a problem: `math_500` of huggingface/lighteval at 01e73a4, default_prompts.py. The
+authors of MATH published no prompt."""
 
 SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
 """Number of questions per split; the questions fill the splits in order of their ids' sha256."""
@@ -45,7 +46,7 @@ class Math500(DatasetSuite):
     source = "math500"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of a split in the order of the data file."""
+        """Return the questions of a split, in the order of the data file."""
         every = math500_questions(self.rows(), "MATH-500")
         if len(self.splits) == 1:
             return every
@@ -63,7 +64,10 @@ class Math500(DatasetSuite):
         return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by equality of expressions; metadata `look`: `exact` or `math-verify` decided."""
+        """Grade a reply by equality of expressions.
+
+        `look` in the grade's metadata says what decided: `exact` (podium itself) or `math-verify`.
+        """
         target, reading = unsealed(question), read_expressions(reply)
         statements, read_by = reading.value or (), {READ_BY: reading.rule}
         if not statements:
@@ -83,7 +87,7 @@ class Math500(DatasetSuite):
 
 
 def _of_several(target: str, statements: Sequence[str], verdict: Equality) -> tuple[str, Equality]:
-    """Return several adjacent answer statements as one answer, and its equality with the target.
+    """Return adjacent answer statements of a reply as one answer, and if it equals the target.
 
     If the target is a list, each value may have its own statement. Otherwise several answers count
     as wrong, unless each equals the target. `verdict` compares the last statement and the target.
@@ -116,7 +120,7 @@ def math500_all(limit: int | None = None, epochs: int = 1, data: str | None = No
 
 
 def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:
-    """Return the ids of one split: `ids`, sorted by sha256, are cut into the splits of SIZES."""
+    """Return a split's question ids: all `ids`, sorted by sha256, are cut by the table SIZES."""
     if split not in SIZES:
         raise UserError(f"MATH-500 has no {split!r} split.")
     ranked = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
@@ -125,7 +129,7 @@ def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:
 
 
 def math500_questions(rows: Sequence[Mapping[str, Any]], source: str) -> Sequence[Question]:
-    """Return the questions of rows in their order; raises UserError for a duplicate id."""
+    """Return the questions of data rows in their order; UserError if two have the same id."""
     return refuse_duplicates([_question(row) for row in rows], source)
 
 

@@ -36,7 +36,7 @@ MOST_PAIRS = 64
 NO_VALUE = Measured("")
 Pair = tuple[str, str, int]
 Ask = Callable[[str, str], bool]
-"""Returns math-verify's verdict on whether two texts are equal: the target, then the answer."""
+"""A function that returns the verdict of the library math-verify on (target, answer): equal?"""
 _WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
 _INTEGER = re.compile(r"-?\d{1,40}")
 _LIKE_UNITS = "cdghlmost"
@@ -134,7 +134,7 @@ class Equality:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShape:
-    """The structure of an answer."""
+    """The structure of a mathematical answer: its kind, and its parts or its value."""
 
     kind: str
     """`value`, `equation`, `converted` (a value in two units), `relation`, `list`, `union`,
@@ -195,7 +195,7 @@ def is_list(answer: str) -> bool:
 
 
 def _pair(gold: str, answer: str) -> Pair:
-    """Return math-verify's input; letters that it reads as units are renamed, as t of `49t+1`."""
+    """Return target and answer for math-verify; letters that would be units (49t+1) are renamed."""
     free = (char for char in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if char not in gold + answer)
     names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
     renamed = [
@@ -206,7 +206,7 @@ def _pair(gold: str, answer: str) -> Pair:
 
 @lru_cache(maxsize=4096)
 def parse_shape(answer: str, listed: bool = False) -> AnswerShape:
-    """Return the shape of an answer; `11,111` is a list only if `listed`."""
+    """Return the shape (structure) of an answer; `11,111` is one number unless `listed`."""
     text = normalise_answer(answer)
     label = _LABEL.match(text)
     if label and label.end() < len(text):
@@ -237,7 +237,7 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
 
 
 def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
-    """Return the shapes of the parts that are not empty: `1, and 2` has only two parts."""
+    """Return the shapes of an answer's parts, except empty ones: `1, and 2` has only two parts."""
     every = [both for text in texts if text for both in _both_signs(text)]
     return tuple(_shape(text, depth + 1) for text in every)
 
@@ -250,7 +250,7 @@ def _both_signs(text: str) -> list[str]:
 
 
 def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
-    """Return the shape of a tuple, set, matrix, (text), interval (`]2,3[` is `(2,3)`), or None."""
+    """Return the shape of a text in brackets (tuple, set, matrix, interval); None for others."""
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     matrix = _MATRIX.fullmatch(text)
@@ -274,7 +274,7 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
 
 
 def _scaled(text: str, depth: int) -> AnswerShape | None:
-    """Return the shape of the matrix that a number times a matrix equals; None for other texts."""
+    """Return the shape of a number times a matrix, multiplied out; None for any other text."""
     scaled = _SCALED.fullmatch(text) if "matrix" in text else None
     inner = _bracketed(scaled[2], "", depth) if scaled else None
     if scaled is None or inner is None or any(cell.kind != "value" for cell in inner.parts):
@@ -291,7 +291,7 @@ def _product(factor: str, cell: str) -> str:
 
 
 def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
-    """Return the shape of the lines of a `cases` environment; `=3` continues the line above."""
+    """Return the shape of the lines in LaTeX's `cases`; a line `=3` continues the line above."""
     rows = list[str]()
     for line in (line.strip(",;.") for line in lines):
         if rows and line.startswith("="):
@@ -306,7 +306,7 @@ def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
 
 
 def _related(text: str, depth: int) -> AnswerShape:
-    """Return a relation's shape: an interval (or union) if it is an inequality in one variable."""
+    """Return a relation's shape; an inequality in one variable is an interval or a union of two."""
     about = split_outside_brackets(text, _ABOUT)
     if len(about) == 2 and not _NAMED.fullmatch(about[0]):
         exact = parse_rational(about[0])
@@ -362,7 +362,7 @@ def _equated(text: str, name: str, depth: int) -> AnswerShape:
 
 
 def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
-    """Return a tuple's shape with its values in the order of their variables: `(y,x)=(1,2)`."""
+    """Return the shape of `(y,x)=(1,2)` with the values in the usual order of variables, x, y."""
     if len(names) != len(shape.parts):
         return shape
     order = sorted(range(len(names)), key=lambda each: _rank(names[each]))
@@ -422,7 +422,7 @@ def _other_name(gold: AnswerShape, answer: AnswerShape) -> bool:
 
 
 def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
-    """Reduce a set of one to its element, and a value in two units to that in gold's unit."""
+    """Return the element of a set of one, or of a value in two units the one in gold's unit."""
     if answer.kind == "converted":
         unit = gold.value.unit
         return next((shape for shape in answer.parts if shape.value.unit == unit), answer.parts[0])
@@ -431,7 +431,7 @@ def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
 
 
 def _same_list(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
-    """Return whether two lists or sets have equal values; named values are put in name order."""
+    """Return whether two lists or sets have equal values; values with names are sorted by name."""
     if answer.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # not an interval (1,2)
         return _in_order(gold.parts, answer.parts, ask)
     if answer.kind not in ("list", "\\{\\}"):
@@ -451,7 +451,7 @@ def _by_name(shapes: Sequence[AnswerShape]) -> Sequence[AnswerShape]:
 
 
 def _kinds_agree(gold: AnswerShape, answer: AnswerShape) -> bool:
-    """Return whether two kinds are compatible; a tuple or column vector may lack parentheses."""
+    """Return whether two answers' kinds agree; a tuple or column vector may lack parentheses."""
     tuples = ("()", "list", "\\langle\\rangle", f"{len(gold.parts)}x1")
     alike = gold.kind in ("()", "\\langle\\rangle", tuples[3]) and answer.kind in tuples
     infinite = any(INFINITY in element.text for element in gold.parts)
@@ -492,7 +492,7 @@ def _same_one(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
 
 
 def _same_equation(gold: str, answer: str, ask: Ask) -> bool:
-    """Return whether equations are equal; multiples of a linear one in lowest terms are not."""
+    """Return whether two equations are equal; multiples of gold, linear and reduced, are not."""
     if answer.count("=") != 1:
         return False
     coefficients = [int(factor) if factor.isdigit() else 1 for factor in _COEFFICIENT.findall(gold)]
@@ -508,7 +508,7 @@ def _moved(equation: str) -> str:
 
 
 def same_value(gold: Measured, answer: Measured) -> bool | None:
-    """Return whether two values are equal, or None if only algebra (math-verify) can decide."""
+    """Return whether an answer's value equals the target's; None if only math-verify can decide."""
     if answer.words != gold.words and (answer.words or gold.scale != answer.scale):
         return False
     if units_contradict(gold, answer):

@@ -1,7 +1,7 @@
 """Run math-verify in separate processes, because it can hang, crash or run out of memory.
 
 Each process runs math_verify_worker.py, with only PATH in its environment and no inherited file.
-It is started on first use and ends with the process that started it; a fork starts new ones.
+A process is started on first use and ends with the one that started it; a fork starts new ones.
 """
 
 import atexit
@@ -23,7 +23,7 @@ from podium.harness.parallel import cores
 CPU_S = 1.0
 """Maximum CPU seconds per comparison; the slowest of 487 real answers to MATH-500 took 0.44."""
 WALL_S = 60.0
-"""Seconds without output after which a process counts as broken: EqualityError, no verdict."""
+"""Seconds without reply after which a math-verify process counts as broken (EqualityError)."""
 
 PROGRAM = Path(__file__).with_name("math_verify_worker.py")
 Pair = tuple[str, str, int]
@@ -36,7 +36,7 @@ class EqualityError(PodiumError):
 
 @lru_cache(maxsize=4096)
 def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
-    """Return math-verify's verdict on each pair, or None if the pairs together took too long."""
+    """Return math-verify's verdict on each pair of answers, or None if the pairs took too long."""
     reply = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
     return tuple(map(bool, reply["equal"])) if "equal" in reply else None
 
@@ -104,13 +104,13 @@ class MathVerifyProcess:
         self._process.wait()
 
     def forget(self) -> None:
-        """Close this end of the pipes, not the process: after a fork, the parent still uses it."""
+        """Close this end of the pipes only: after a fork, the parent still uses the process."""
         for pipe in (self._asks, self._says, self._errors):
             pipe.close()
 
     @property
     def pid(self) -> int:
-        """Process id of the process, which forks the child that compares."""
+        """Process id of the math-verify process, which forks a child that compares answers."""
         return self._process.pid
 
 
@@ -118,12 +118,12 @@ class MathVerifyPool:
     """Math-verify processes shared by several threads, started on demand."""
 
     def __init__(self, limit: int) -> None:
-        """Start no process yet; at most `limit` will run simultaneously."""
+        """Start no process yet; at most `limit` processes will run simultaneously."""
         self._most, self._places = limit, threading.BoundedSemaphore(limit)
         self._free = list[MathVerifyProcess]()
 
     def ask(self, line: bytes) -> dict[str, Any]:
-        """Return the reply of any process; if it breaks, retry once with another."""
+        """Send a line to a process and return the reply; if it breaks, retry once with another."""
         try:
             return self._ask(line)
         except EqualityError:

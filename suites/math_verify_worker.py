@@ -24,7 +24,7 @@ WARM = ((r"\frac{1}{2}", "0.5"), (r"\cot x", r"\frac{\cos x}{\sin x}"), ("(2,4]"
 """Comparisons that load sympy's lazy modules before the working process is forked."""
 DIGITS = 60
 ROUNDED, EXACT = 1e-6, 1e-50
-"""Relative tolerance between two numbers: if either is a decimal, and if both are exact."""
+"""Relative tolerances between two numbers: ROUNDED if either is a decimal, EXACT if none is."""
 _LITERAL = re.compile(r"[0-9]{1,4000}|[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]{1,4})?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 _GENERATES = "sympy/polys/monomials.py"
@@ -34,7 +34,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def main() -> None:
-    """Load the libraries, report readiness, and keep one child comparing until stdin is closed."""
+    """Load the libraries, report readiness, and keep one child process comparing answers."""
     cpu_s = float(sys.argv[1])
     sys.path.extend(path for path in sys.argv[2:] if path not in sys.path)
     logging.disable(logging.CRITICAL)
@@ -86,7 +86,7 @@ def _say(answer: dict[str, Any]) -> None:
 
 
 def _refuse(event: str, args: tuple[Any, ...]) -> None:
-    """Audit hook: raise PermissionError for code from strings, programs, written files, sockets."""
+    """Audit hook: PermissionError for code from strings, started programs, writing and sockets."""
     if event == "exec":
         refused = args[0].co_filename == "<string>" and not _running().endswith(_GENERATES)
     elif event == "compile":
@@ -105,9 +105,9 @@ def _running() -> str:
 
 
 def _apart(target: Any, answer: Any, sympy: Any) -> bool:
-    """Return whether two numbers differ by more than a relative tolerance, even if both are tiny.
+    """Return whether two values are numbers that differ by more than a relative tolerance.
 
-    math-verify rounds to six places, and so equates 1/20! and 1/21!.
+    The library math-verify rounds to six places, and so equates 1/20! and 1/21!.
     """
     if not (_is_number(target, sympy) and _is_number(answer, sympy)):
         return False
@@ -126,7 +126,7 @@ def _is_number(value: Any, sympy: Any) -> bool:
 
 
 def _parts(number: Any) -> list[Any]:
-    """Return the real and imaginary part, with 0 for a part that is only rounding error."""
+    """Return a number's real and imaginary part, with 0 for a part that is only rounding error."""
     components = number.evalf(DIGITS).as_real_imag()
     return [0 if getattr(component, "_prec", 0) == 1 else component for component in components]
 

@@ -38,7 +38,7 @@ BY_TEXT: Mapping[int, str] = {
     601: "its tests make pairs of the program's own class Pair",
     927: "its tests build trees of the program's own class Node",
 }
-"""Task id -> why only the program's process can create the test arguments (CheckCode.by_text)."""
+"""Task id -> why only the program's own process can create the arguments in the task's tests."""
 
 SETUP: Mapping[int, str] = {596: "import sys"}
 """Task id -> imports that the tests need, but that only the published solution contains."""
@@ -46,7 +46,7 @@ SETUP: Mapping[int, str] = {596: "import sys"}
 
 @dataclass(frozen=True, slots=True)
 class Mbpp(UnitTestedSuite):
-    """The MBPP suite."""
+    """The MBPP suite: short Python functions, judged by the assertions that the prompt shows."""
 
     name: str = "mbpp"
     version: str = "3-A"
@@ -60,7 +60,7 @@ class Mbpp(UnitTestedSuite):
         return [self.question(rows[number], self.name) for number in SPLITS[split]]
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a row of the published file; raises UserError if malformed."""
+        """Return the question of a row of MBPP's published file; UserError if it is malformed."""
         task = str(row.get("task_id"))
         if not (task.isascii() and task.isdigit()):
             raise UserError(f"{where} is not a raw MBPP row: its task_id {task!r} is not a number.")
@@ -82,7 +82,7 @@ class Mbpp(UnitTestedSuite):
         )
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the code that defines the tested functions, else a Python-only reply, or None."""
+        """Return a reply's code with the tested functions, the whole reply if Python, or None."""
         program = extract_program(reply, json.loads(unsealed(question))["names"])
         text = spoken(reply)[0]
         return program or (text if text.strip() and compiles(text) else None)
@@ -123,7 +123,7 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
 
 
 def _tests(row: Mapping[str, Any], place: str) -> list[str]:
-    """Return a row's assertions, which a CSV file has as the text of a Python list."""
+    """Return a data row's assertions; in a CSV file they are the text of a Python list."""
     tests = row.get("test_list")
     if isinstance(tests, str):
         with suppress(SyntaxError, ValueError):

@@ -53,7 +53,7 @@ AUXILIARY = "auxiliary"
 
 @dataclass(frozen=True, slots=True)
 class Mmlu(DatasetSuite):
-    """The MMLU suite; `train` always comes from the hub: the authors' archive lacks it."""
+    """The MMLU suite; the split `train` is always from the hub: the authors' archive lacks it."""
 
     name: str = "mmlu"
     version: str = "3-A"
@@ -82,7 +82,7 @@ class Mmlu(DatasetSuite):
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by its option letter, in the order in which the question shows options."""
+        """Grade a reply by the option letter that it states or the option that it quotes."""
         return grade_choice(question, reply)
 
     def read(self, question: Question, reply: str) -> Reading[str]:
@@ -130,7 +130,7 @@ def _refuse_malformed(row: Mapping[str, Any], place: str) -> None:
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a folder of the published archive in the hub's schema, by subject."""
+    """Yield the rows in a folder of the published zip, with the hub's columns, by subject."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         for path in sorted(opened.namelist()):
             if path.startswith(f"data/{folder}/") and path.endswith(".csv"):

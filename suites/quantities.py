@@ -1,4 +1,4 @@
-"""Parse numbers as exact fractions, and compare quantities, such as references of RLPR.
+"""Parse numbers as exact fractions, and compare quantities, such as RLPR's reference answers.
 
 Quantities are compared as by `math_equal` of OpenBMB/RLPR at 8490fca (verl/utils/reward_score/
 prime_math/grader.py: relative tolerance 1e-4), except that whole numbers must be equal, a factor of
@@ -52,7 +52,7 @@ class Quantity:
 
     value: float
     whole: bool
-    """Whether it is written without a decimal point, a power of ten or a scale such as million."""
+    """Whether the number is written without decimal point, power of ten, or scale (million)."""
     measured: Measured
 
 
@@ -90,7 +90,7 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
 
 
 def _converted(gold: Quantity, answer: Quantity) -> bool:
-    """Return whether quantities in two units are equal after conversion: 45 minutes, 0.75 h."""
+    """Return whether quantities in two units are equal once converted: 45 minutes and 0.75 h."""
     base, answer_base = in_base_units(gold.measured.unit), in_base_units(answer.measured.unit)
     if not base or not answer_base or base[1] != answer_base[1] or not base[1]:
         return False
@@ -100,7 +100,7 @@ def _converted(gold: Quantity, answer: Quantity) -> bool:
 
 @lru_cache(maxsize=4096)
 def in_base_units(unit: str) -> tuple[float, dict[str, int]] | None:
-    """Return a unit's factor and powers in base units, or None if units.toml cannot convert it.
+    """Return a unit as factor and powers of base units, or None if units.toml cannot convert it.
 
     >>> in_base_units("mmol/L") == in_base_units("mM"), in_base_units("apples")
     (True, None)
@@ -186,7 +186,7 @@ def _fraction(groups: dict[str, str]) -> Fraction | None:
 
 
 def evaluate_sum(text: str) -> Fraction | None:
-    r"""Return the number that a text states, or the value of a sum of products of integers.
+    r"""Return the number that a text is, or the value of a sum of products of integers, or None.
 
     >>> evaluate_sum("7+1"), evaluate_sum(r"2-3\cdot4"), evaluate_sum("2x")
     (Fraction(8, 1), Fraction(-10, 1), None)
@@ -216,7 +216,7 @@ def same_number(gold: Measured, answer: Measured, values: tuple[Fraction, Fracti
 
 
 def decimal_places(text: str) -> int:
-    """Return the decimal places to compare: PLACES, or more for a target below 1."""
+    """Return to how many decimals an answer is compared with the target `text`: PLACES or more."""
     number, places = parse_rational(text), PLACES
     while number and abs(number) < 1 and places < 40:
         number, places = number * 10, places + 1

@@ -66,11 +66,12 @@ MODEL-RESPONSE-MARK
 
 NOTE: Please do NOT try to solve the problem or provide an answer by yourself! Instead, focus on EXTRACT the origin answer from the **model_response** and then decide whether this answer is aligned with the ground truth (yes for aligned, no for not-aligned).
 Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # noqa: E501 - quoted
-"""OpenBMB/RLPR at 8490fca, `math_prompt` of verl/utils/reward_score/__init__.py: its only prompt
-for answers other than letters. Changed: the response is between marks that it cannot predict."""
+"""The judge's prompt, from OpenBMB/RLPR at 8490fca: `math_prompt` of
+verl/utils/reward_score/__init__.py, the only one there for answers other than letters. Changed:
+the response is between marks that it cannot predict."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
-"""Captures Y or N in the last box of a judge's reply; matches no box with other content."""
+r"""Captures Y or N in the last `\boxed` of a judge's reply; matches no box with other content."""
 
 LONGEST_JUDGED = 8000
 LONGEST_SHOWN = 200
@@ -122,15 +123,15 @@ class Rlpr(DatasetSuite):
     source = "rlpr"
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the questions of a split, in the data's order."""
+        """Return the questions of a split, in the order of the data file."""
         return self._kept(split_questions(_all_questions(self.data, self.data_revision), split))
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return a file's questions; UserError with row and column if not in the hub's format."""
+        """Return the questions of a file; UserError, with row and column, if it is malformed."""
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the rules for the kind of reference answer; raises JudgeError if it is prose."""
+        """Grade by the rules for the kind of reference answer; JudgeError if that is prose."""
         target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
@@ -156,7 +157,7 @@ class Rlpr(DatasetSuite):
         return question.target is not None and reference_kind(question.target) == "text"
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        """Let the model in the role `grader` grade; JudgeError if it answers neither yes nor no."""
+        """Let the model in the role `grader` grade a reply; JudgeError if it gives no verdict."""
         reply = spoken(state.output.completion)[0].strip()[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
@@ -202,7 +203,7 @@ def _all_questions(data: str | Path | None, data_revision: str) -> tuple[Questio
 
 
 def judge_case(question: Question, reply: str) -> JudgeCase:
-    """Return the judge's input for one reply."""
+    """Return the input for the model that judges a reply: prompt, question, reply, reference."""
     mark = hashlib.sha256(f"{question.id}\0{reply}".encode("utf-8", "replace")).hexdigest()[:16]
     return JudgeCase(
         template=JUDGE.replace("MODEL-RESPONSE-MARK", f"<<response {mark}>>"),
@@ -241,7 +242,7 @@ def reference_kind(reference: str) -> ReferenceKind:
 
 
 def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
-    """Return the answers that a reply states; several if they are stated next to each other."""
+    """Return the answers that a reply states: one, or several that stand next to each other."""
     return _reading(reply, kind).value or ()
 
 
@@ -254,7 +255,7 @@ def _reading(reply: str, kind: ReferenceKind) -> Reading[tuple[str, ...]]:
 
 
 def matches_reference(reference: str, answer: str) -> bool:
-    """Return whether a stated answer equals the reference, by the rules of its kind."""
+    """Return whether a stated answer equals the reference, by the rules for that kind of answer."""
     kind = reference_kind(reference)
     if answer.rstrip(" *_`\"'$").endswith("?"):
         return False
@@ -279,7 +280,7 @@ def matches_reference(reference: str, answer: str) -> bool:
 
 
 def _leading_yes_or_no(answer: str) -> str | None:
-    """Return the yes or no that begins a short answer, or None if the answer retracts it."""
+    """Return the yes or no that begins a short answer; None without it or if it is retracted."""
     plain = _plain_text(answer)
     match = _YES_OR_NO_FIRST.match(plain)
     if not match or len(plain.split()) > MOST_WORDS:
@@ -311,14 +312,14 @@ def _compact(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _bare_words(text: str) -> str:
-    """Return lower-case words without leading article, punctuation and final s, to compare them."""
+    """Return a text's words to compare: lower case, no leading article, punctuation or final s."""
     words = re.sub(r"[^\w\s]", " ", re.sub("['\u2019]", "", _plain_text(text).casefold())).split()
     plain = " ".join(words[1:] if words[0:1] and words[0] in _SMALL and words[1:] else words)
     return plain.removesuffix("s")
 
 
 def _parsed_json(value: object) -> object:
-    """Return a column's value, parsed if it is JSON text, as in some copies of the data."""
+    """Return a column's value, parsed if it is a JSON text, as in some copies of the data."""
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -332,7 +333,7 @@ class _RewardModel(BaseModel):
 
 
 class RlprRow(BaseModel):
-    """One row of the data, with the columns that are used here."""
+    """One row of RLPR's data, with the columns that are used here."""
 
     prompt: Annotated[list[_Message], BeforeValidator(_parsed_json)]
     reward_model: Annotated[_RewardModel, BeforeValidator(_parsed_json)]
@@ -345,7 +346,7 @@ class RlprRow(BaseModel):
 
 
 def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Question]:
-    """Return the rows' questions without duplicates; UserError gives a malformed row and column."""
+    """Return the questions of data rows without duplicates; UserError names a malformed row."""
     questions = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
         question = _question(row, f"{source}, row {number}")
@@ -354,7 +355,7 @@ def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Quest
 
 
 def split_questions(all_questions: Sequence[Question], split: Split) -> list[Question]:
-    """Return a split (60, 20 or 20 %), by rank of the text's digest: no text is in two splits."""
+    """Return a split's questions (60, 20 or 20 %) by digest of the text: splits share no text."""
     keys = [_digest(question.text) for question in all_questions]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return [
@@ -365,7 +366,7 @@ def split_questions(all_questions: Sequence[Question], split: Split) -> list[Que
 
 
 def without_system_message(question: Question) -> str:
-    """Return a question without the system message before it."""
+    """Return a question's text without the system message before it."""
     return question.text[int(question.metadata.get(ASKED_AT, 0)) :]
 
 

@@ -1,4 +1,7 @@
-"""Practice suites: questions generated from topics by a seed, in three splits without overlap."""
+"""Practice suites: questions that small generators (topics) draw at random from a seed.
+
+The three splits `train`, `validation` and `eval` have no question in common.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +29,7 @@ RESIDUES: tuple[Split, ...] = (
 )
 
 PATIENCE = 400
-"""A topic counts as exhausted after this number of successive draws without a new question."""
+"""Number of successive draws without a new question after which a topic counts as exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Draft:
     """A generated question before it has an id."""
 
     key: str
-    """Identifies the question independently of its wording: topic and parameters."""
+    """Identifies the question whatever its wording: topic and parameters, such as `gcd 12 18`."""
     text: str
     target: str
     options: tuple[str, ...] = ()
@@ -43,12 +46,13 @@ class Draft:
 
 
 Topic = Callable[[Random], Draft | None]
-"""Generates one random question, or None if it is unusable, e.g. with an answer out of range."""
+"""A function that generates one random question, or None if the question is unusable, e.g. because
+its answer is out of range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PracticeSuite(DatasetSuite):
-    """A suite whose questions are generated from its topics."""
+    """A suite whose questions are drawn by its topics: functions that return a question each."""
 
     topics: Mapping[str, Topic]
     write: Callable[[str, Draft], Question]
@@ -60,16 +64,16 @@ class PracticeSuite(DatasetSuite):
 
     @property
     def data_revision(self) -> str:
-        """Version of the generators, and the seed."""
+        """Version of the question generators, and the seed of the random draws."""
         return f"generator-{GENERATOR}-seed-{self.seed}"
 
     @property
     def card(self) -> Card:
-        """The suite's description (card), with the number of questions generated per split."""
+        """The suite's description (card), with the number of questions in each split."""
         return replace(card(self.name), sizes=self.sizes)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Generate a split; a smaller size gives the first questions of a larger size."""
+        """Generate a split's questions; if its size grows, the first questions stay the same."""
         seed = f"{self.name}/{self.seed}/{split}"
         drafts = _drafts(tuple(self.topics.items()), split, self.sizes[split], seed)
         return [
@@ -78,7 +82,7 @@ class PracticeSuite(DatasetSuite):
         ]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Raise UserError: generated questions do not come from a file."""
+        """Raise UserError always: generated questions do not come from a file."""
         raise UserError(f"Suite {self.name!r} generates its questions, so leave out --problems.")
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -123,7 +127,7 @@ def any_of(*variants: Topic) -> Topic:
 
 @dataclass(frozen=True, slots=True)
 class IntegerProblem:
-    """A question with an integer answer, before it is worded."""
+    """A generated question with an integer answer, before it has words."""
 
     rng: Random
     key: str

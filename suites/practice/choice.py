@@ -28,7 +28,7 @@ MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 3
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProblem:
-    """A four-option question before it is worded."""
+    """A generated four-option question before it has words; `wrong` lists possible options."""
 
     rng: Random
     key: str
@@ -156,7 +156,7 @@ def number(value: Decimal | int) -> str:
 
 
 def _quantity(rng: Random, key: str, values: Sequence[Decimal | int], unit: str) -> ChoiceProblem:
-    """Return a question; the first of `values` is right, the others result from common mistakes."""
+    """Return a question on a quantity; the first value is right, the others are usual mistakes."""
     right, *slips = (f"{number(value)} {unit}".strip() for value in values)
     return ChoiceProblem(rng, key, right, slips)
 
@@ -268,7 +268,7 @@ def _force(rng: Random) -> Draft | None:
 
 
 def shuffled_question(id: str, draft: Draft) -> Question:
-    """Return the question with its options shuffled by a generator seeded with its id."""
+    """Return a draft as a multiple-choice question; its id is the seed that shuffles options."""
     printed = Random(f"{id}/choices").sample(sorted((draft.target, *draft.options)), 4)
     return choice_question(id, draft.text, printed, printed.index(draft.target))
 

@@ -41,9 +41,9 @@ platinum Pt 78 6 transition metal; gold Au 79 6 transition metal; mercury Hg 80 
 bismuth Bi 83 6; radon Rn 86 6 noble gas; radium Ra 88 7 alkaline earth metal; uranium U 92 7
 """
 AboutTwo = Callable[[Random, int, int], tuple[str, int]]
-"""Chooses a random operation on two numbers, and returns its name and its result."""
+"""A function that chooses an operation on two numbers, and returns its name and the result."""
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
-"""In order of distance from the Sun."""
+"""The planets in order of distance from the Sun."""
 UNITS = {
     "force": "newton", "energy": "joule", "power": "watt", "pressure": "pascal",
     "frequency": "hertz", "electric charge": "coulomb", "electric potential": "volt",
@@ -66,7 +66,7 @@ CONSTANTS = {
     "the Faraday constant": ("9.65", 4, "C/mol"),
     "the vacuum permittivity": ("8.85", -12, "F/m"),
 }
-"""CODATA values to three digits: mantissa, power of ten, unit."""
+"""Physical constants by name, with CODATA values to three digits: mantissa, power of ten, unit."""
 COMPOUNDS = {
     "H2O": "water", "CO2": "carbon dioxide", "NH3": "ammonia", "CH4": "methane",
     "H2SO4": "sulfuric acid", "HNO3": "nitric acid", "NaOH": "sodium hydroxide",
@@ -82,7 +82,7 @@ TWO_SPELLINGS = ("Al", "S", "Cs")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A chemical element."""
+    """A chemical element, with the facts about it that questions need."""
 
     name: str
     symbol: str
@@ -142,7 +142,7 @@ def _power_direct(rng: Random) -> Draft | None:
 
 
 def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
-    """Return questions on n, which they call `fact`: name -> (answer, two wordings)."""
+    """Return kind of question -> (answer, two wordings); the wordings call the number n `fact`."""
     return {
         "divisor count": (len(divisors(n)), (
             f"How many positive divisors does {fact} have?",

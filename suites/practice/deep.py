@@ -1,6 +1,6 @@
 """`practice-deep`: generated questions of up to five dependent parts that need different skills.
 
-Each part but the last defines a letter, and a part depends on the letters that it mentions: the
+Each part but the last defines a letter, and a part depends on the letters in its text: the
 text fixes which parts are sequential or parallel. The worker pool `rehearsal-deep` has a worker for
 each skill, a cheap one for sums, and two distractors. On that pool, the script deep_calibration.py
 (commit bbc2f728) measured oracles, fixed plans and rules. The suite was frozen before any training.
@@ -28,7 +28,8 @@ from podium.suites.practice.integer import (
 )
 
 LETTERS = "cdghjkpqrtvwz"
-"""Letters for parts: none is also an article, an operation, or a unit in the phrases below."""
+"""Letters that name parts of a question: none is also an article, an operation, or a unit in the
+phrases below."""
 TAMED = [element for element in ELEMENTS if element.symbol not in (*TWO_SPELLINGS, "Hg")]
 """Elements with only one English spelling, except mercury, whose name is also a planet's."""
 MOST, FACTORED = 99_999, 9_999  # the largest value of a part, and of a number to factor
@@ -37,16 +38,16 @@ LEAST = 11  # the smallest answer: smaller ones could be guessed
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of an earlier part and its letter, or a number that the question states."""
+    """A number that a part uses: an earlier part's value, named by letter, or a stated number."""
 
     name: str
     number: int
 
 
 Said = tuple[str, int]
-"""A part (step) of a question: its wording and its value."""
+"""A part (step) of a question: its wording and its value; -1 if the part cannot be built."""
 Skill = Callable[[Random, Sequence[Value]], Said]
-"""Generates a random part of a question that uses the given values, at most two."""
+"""A function that generates a random part of a question from the given values, at most two."""
 
 
 def _element(rng: Random, values: Sequence[Value]) -> Said:
@@ -166,7 +167,7 @@ parts use no earlier part; other parts use the latest one or two parts that are 
 
 
 def _drawn(shape: str) -> Topic:
-    """Return the topic that generates questions whose parts need the skills listed in `shape`."""
+    """Return the topic (generator) of questions whose parts need the skills in `shape` (`EFC`)."""
 
     def topic(rng: Random) -> Draft | None:
         letters, open_parts, sentences = rng.sample(LETTERS, len(shape)), list[Value](), list[str]()

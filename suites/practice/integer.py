@@ -406,12 +406,12 @@ def _next_prime(rng: Random) -> Draft | None:
 
 
 def integer_question(id: str, draft: Draft) -> Question:
-    """Return a draft as a question with the instruction on the answer's format."""
+    """Return a generated draft as a question with the instruction on the answer's format."""
     return Question(id, f"{draft.text}\n\n{SUFFIX}", "integer", draft.target)
 
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by equality of integers; a reply without an integer is wrong and has no `extracted`."""
+    """Grade a reply by equality of integers; a reply without an integer is wrong."""
     reading = read_integer(reply)
     facts = {READ_BY: reading.rule}
     if reading.value is None:

@@ -53,12 +53,14 @@ PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
 OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
-"""Method name, goal in words, type of the result, largest n of a test, reference solution."""
+"""A task about one number n: method name, goal in words, type of the result, largest n of a test,
+reference solution."""
 Grid = list[list[int]]
 AboutGrid = tuple[str, str, Shape, Callable[[Grid], Any]]
 Text = tuple[str, str, Shape, Callable[[str], Any]]
 Fold = tuple[str, str, Callable[[Sequence[int]], Any]]
-"""A method name, the goal in words, and the reference solution."""
+"""A task about a list: method name, goal in words, reference solution. AboutGrid and Text, for
+tasks about a grid or a text, also have the type of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Problem:
     draw: Callable[[Random], tuple[Any, ...]]
 
     def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
-        """Return the question, for a method or stdin; None if all hidden outputs are equal."""
+        """Return the task as a question, for a method or stdin; None if hidden outputs agree."""
         drawn = self._drawn(rng)
         if drawn is None:
             return None
@@ -92,7 +94,7 @@ class Problem:
         )
 
     def _drawn(self, rng: Random) -> list[tuple[Any, ...]] | None:
-        """Draw test arguments with different hidden outputs, so no constant passes; else None."""
+        """Draw all tests' arguments; None if hidden outputs agree, since a constant would pass."""
         for _ in range(TRIES):
             drawn = [self.draw(rng) for _ in range(PUBLIC + HIDDEN)]
             answers = [json.dumps(self._solved(arguments)) for arguments in drawn[PUBLIC:]]
@@ -172,7 +174,7 @@ PLACES = ("a sentence", "a message", "a line of a poem", "a headline", "a note",
 
 
 def numbers(rng: Random) -> list[int]:
-    """Draw a list of 1 to 14 integers; half of the lists span only 7 values, to get repetitions."""
+    """Draw a list of 1 to 14 integers; half of all lists span 7 values only, to get repetitions."""
     low, high = rng.choice(((-20, 60), (base := rng.randint(-6, 20), base + 6)))
     return [rng.randint(low, high) for _ in range(rng.randint(1, 14))]
 
@@ -542,10 +544,10 @@ def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
 
 @dataclass(frozen=True, slots=True)
 class PracticeCode(PracticeSuite):
-    """The suite practice-code, whose questions show some of their tests."""
+    """The suite practice-code, whose questions show two of their tests to systems."""
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Return the share of the shown tests that pass; raises SandboxError if `box` fails."""
+        """Grade by the share of shown tests that the program passes; SandboxError from `box`."""
         return grade_on_shown_tests(question, reply, box)
 
 

@@ -2,7 +2,7 @@
 
 The split `eval` has hand-written questions (unseen.toml) and generated ones: in hand-written
 wordings, or, for practice-composed, with facts and computations that no topic of composed.py
-combines. It shows whether workers only recognise templates; nothing is tuned on it.
+combines. A run on it shows whether workers only recognise templates; nothing is tuned on it.
 """
 
 import re
@@ -36,7 +36,7 @@ from podium.suites.practice.composed import (
 UNSEEN = "unseen"
 REVISION = "unseen-2"
 SIZE = 75
-"""Questions in `eval` per suite: 300 in the four suites together."""
+"""Number of questions in the split `eval` of each such suite: 300 in the four suites together."""
 
 COMPOSED = "practice-composed"
 WRITTEN = Path(__file__).with_suffix(".toml")
@@ -106,26 +106,26 @@ TOPICS: Mapping[str, Topic] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen(PracticeSuite):
-    """A practice suite with other wordings or fact combinations in `eval`; created by `unseen`."""
+    """A practice suite `NAME@unseen`: other wordings or combinations of facts in its eval split."""
 
     plain: PracticeSuite
     """The practice suite from which `train`, `validation` and the grader are taken."""
 
     @property
     def data_revision(self) -> str:
-        """The plain suite's revision, and the version of the unseen questions."""
+        """The data revision of the suite without `@unseen`, and the unseen questions' version."""
         return f"{self.plain.data_revision}-{REVISION}"
 
     @property
     def card(self) -> Card:
-        """The plain suite's description (card), adapted to the unseen questions."""
+        """The description of the suite without `@unseen`, adapted to the unseen questions."""
         card = self.plain.card
         about = f"{card.about} Its eval split is in words or of combinations that no split has."
         sizes = {**card.sizes, "eval": len(self.load())}
         return replace(card, title=f"{card.title}, {UNSEEN}", sizes=sizes, about=about)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the plain suite's questions; for `eval` hand-written ones, then generated ones."""
+        """Return a split's questions; in `eval`, hand-written ones come before generated ones."""
         if split != "eval":
             return self.plain.load(split)
         questions = paraphrases()[self.plain.name]
@@ -134,7 +134,7 @@ class Unseen(PracticeSuite):
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
-    """Return the suite `NAME@unseen` of a practice suite; raises UserError if it has none."""
+    """Return the suite `NAME@unseen` of the practice suite NAME; UserError if there is none."""
     written = paraphrases().get(plain.name)
     if written is None:
         raise UserError(f"There is no suite {plain.name}@{UNSEEN}. Use {plain.name!r}.")
@@ -157,7 +157,7 @@ class _Written(BaseModel, extra="forbid", frozen=True):
 
 
 class _Reworded(BaseModel, extra="forbid", frozen=True):
-    """Another wording for those questions of a topic whose key matches the pattern `key`."""
+    """A row of unseen.toml: another wording for a topic's questions whose keys match `key`."""
 
     topic: str
     key: str
@@ -165,7 +165,7 @@ class _Reworded(BaseModel, extra="forbid", frozen=True):
 
 
 def reworded(plain: PracticeSuite) -> Mapping[str, Topic]:
-    """Return a suite's topics that have other wordings in unseen.toml, with these wordings."""
+    """Return a suite's topics (question generators) in unseen.toml, with the wordings there."""
     rows = [_Reworded.model_validate(row) for row in _file()["reworded"]]
     by_topic = {name: [row for row in rows if row.topic == name] for name in plain.topics}
     return {name: _in_words(plain.topics[name], rows) for name, rows in by_topic.items() if rows}
@@ -183,7 +183,7 @@ def _in_words(topic: Topic, rows: Sequence[_Reworded]) -> Topic:
 
 
 def _instead(text: str, task: str) -> str:
-    """Replace the task in a question; in a programming question, only the paragraph below TASK."""
+    """Replace a question's text by `task`; in a programming question, only the task's paragraph."""
     head, heading, body = text.rpartition(TASK)
     _, gap, tail = body.partition("\n\n")
     return f"{head}{heading}{task}{gap}{tail}"  # without a heading only the task remains
@@ -194,7 +194,7 @@ def _file() -> dict[str, Any]:
 
 
 def paraphrases() -> dict[str, Sequence[Question]]:
-    """Return the hand-written questions by the name of the suite whose grader they use."""
+    """Return unseen.toml's hand-written questions by the name of the suite that grades them."""
     kinds = _file()
     kinds["code"] = kinds.pop("program")
     del kinds["reworded"]

@@ -1,6 +1,7 @@
 """Rehearsal workers: small programs that read a chat and really compute, as an Inspect provider.
 
-Read `workers` (who they are, what they see), `provider` (how a reply comes about), then numbers
-(`choices` -> `understanding` -> `phrases`, `stories` -> `arithmetic`), `facts`, and `programs` over
-the catalogues `program_*`; `drawing` makes pools.
+Read the modules `workers` (who the workers are, what they see) and `provider` (how a reply comes
+about); for numbers `choices`, `understanding`, `phrases`, `stories` and `arithmetic`; then `facts`;
+`program_writer`, which uses the catalogues of operations `program_*`; and `agents`, for agentic
+tasks. `drawing` makes pools of workers.
 """

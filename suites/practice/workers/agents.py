@@ -1,8 +1,8 @@
 """Rehearsal of agentic tasks: workers that take a sample's expected actions, and a user program.
 
-A sample's `metadata["task"]` has the form of tau2: `evaluation_criteria` with `actions` and
-`communicate_info`, and `user_scenario` with `instructions`. Workers read these, and so see more
-than a model would; nothing here reads a target or a scorer.
+A sample's `metadata["task"]` has the form of the benchmark tau2: `evaluation_criteria` with
+`actions` and `communicate_info`, and `user_scenario` with `instructions`. Workers read these parts,
+and so see more than a model would; nothing here reads a target or a scorer.
 """
 
 import json
@@ -26,12 +26,12 @@ ASK = "Certainly. Please tell me your name and the numbers that I need."
 DONE = "Everything is done."
 TRANSFERRED = "You are transferred to a human agent."
 FAREWELL = "Thank you, goodbye. ###STOP###"
-"""These tokens end tau2's conversations."""
+"""The user's last words; `###STOP###` ends a tau2 dialogue, like those of LEAVE and GIVE_UP."""
 LEAVE = "Thank you. ###TRANSFER###"
 GIVE_UP = "I know nothing more. ###OUT-OF-SCOPE###"
 ADVISE, ACT = "Say which step comes next.", "Do what should be done next."
 MODELS = "AVAILABLE LANGUAGE MODELS:"
-"""Above the list in prompts of conductors and of routers."""
+"""The line above the list of models in prompts of conductors and of routers."""
 _LISTED = re.compile(r"^Model (\d+)", re.MULTILINE)
 _REQUEST = re.compile(r"Please use `(\w+)`")
 _ADVICE = re.compile(r"The next step is `(\w+)` with (\{.*\})\.$", re.MULTILINE)
@@ -46,7 +46,7 @@ _FIRST_PERSON = {
 _PERSON = re.compile(rf"\b(?:{'|'.join(_FIRST_PERSON)})\b", re.IGNORECASE)
 
 AgentTurn = tuple[str, list[ToolCall]]
-"""Text and tool calls of one turn."""
+"""The text and the tool calls of one turn of an agent or user."""
 
 
 class Action(BaseModel):
@@ -57,7 +57,7 @@ class Action(BaseModel):
     requestor: Requestor = "assistant"
 
     def tool(self, offered: Sequence[str]) -> str | None:
-        """Return the offered tool that this action calls; tau2 prefixes some by their domain."""
+        """Return the offered tool that the action calls, perhaps with a prefix, or None."""
         prefixed = (name for name in offered if name.endswith(f"_{self.name}"))
         return self.name if self.name in offered else next(prefixed, None)
 
@@ -78,16 +78,16 @@ class _Scenario(BaseModel):
 
 
 class Episode(BaseModel):
-    """What rehearsal workers know of the running sample."""
+    """What workers know of the running sample: the expected actions and the user's script."""
 
     evaluation_criteria: _Criteria
     user_scenario: _Scenario | None = None
     sample: str = ""
-    """Sample id and epoch: with worker and turn, all that slips depend on."""
+    """Sample id and epoch; slips (random errors) depend on these, the worker and the turn."""
 
     @classmethod
     def running(cls) -> Self | None:
-        """Return the running sample's episode; None if there is no sample of this form."""
+        """Return the running sample's episode; None if no sample of tau2's form is running."""
         state = sample_state()
         task = state.metadata.get("task") if state else None
         if not state or not isinstance(task, dict):
@@ -99,7 +99,7 @@ class Episode(BaseModel):
 
     @property
     def actions(self) -> list[Action]:
-        """Expected actions of agent and user, in order."""
+        """The expected tool calls of agent and user, in order."""
         return self.evaluation_criteria.actions or []
 
     def user_lines(self) -> list[str]:
@@ -121,7 +121,7 @@ def _first_person(match: re.Match[str]) -> str:
 
 
 def turn_number(messages: Sequence[ChatMessage]) -> int:
-    """Return how many turns of its own side a conversation has, from 0."""
+    """Return the number of turns that the assistant's side of a conversation has had so far."""
     return sum(message.role == "assistant" for message in _read_transcript(messages))
 
 
@@ -132,11 +132,11 @@ def respond_as_agent(
     tools: Sequence[str],
     rng: random.Random,
 ) -> AgentTurn:
-    """Return an agent's turn: a question at first, then each action in turn, then the result.
+    """Return an agent's next turn: first a question, then each expected action, then the result.
 
-    Progress is read off the conversation, so that several workers can share one. A slip skips an
-    action, changes an argument or ends the work too early. Without `tools` only words come back.
-    Advice in the last message counts: a step that more workers name than this one's own is taken.
+    Progress is read from the conversation, so that several workers can share one. A slip (random
+    error) skips an action, changes an argument or ends the work too early. Without `tools` the turn
+    has only words. If more workers name another step in the last message, that step is taken.
     """
     messages = _read_transcript(messages)
     slip = rng.choice(("skip", "argument", "end")) if rng.random() < worker.slip else None
@@ -161,7 +161,7 @@ def respond_as_agent(
 
 
 def respond_as_dispatcher(messages: Sequence[ChatMessage], rng: random.Random) -> str:
-    """Return a plan over the models that a prompt lists: one acts, by itself or after another."""
+    """Return a plan over the models that a prompt lists: one acts, alone or after an adviser."""
     text = messages[-1].text if messages else ""
     models = sorted({*map(int, _LISTED.findall(text.rpartition(MODELS)[2]))}) or [0]
     chosen = [rng.choice(models) for _ in range(rng.choice((1, 2)))]
@@ -174,7 +174,7 @@ def respond_as_dispatcher(messages: Sequence[ChatMessage], rng: random.Random) -
 def _most_named(
     own: Action | None, messages: Sequence[ChatMessage], tools: Sequence[str]
 ) -> Action | None:
-    """Return the step that most workers name; its own, if no other has more votes."""
+    """Return the step that most workers name; `own`, the worker's own step, wins ties."""
     text = messages[-1].text if messages else ""
     found = ((name, _parsed(given)) for name, given in _ADVICE.findall(text))
     advised = [Action(name=name, arguments=given) for name, given in found if given is not None]
@@ -184,7 +184,7 @@ def _most_named(
 
 
 def _read_transcript(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """Return the agent's own turns of a conversation that is written out in one message."""
+    """Return the agent's turns of a conversation written out in one message; else `messages`."""
     text = next((message.text for message in messages if NEXT in message.text), None)
     if text is None:
         return messages
@@ -210,7 +210,7 @@ def _parsed(text: str) -> Any:
 def respond_as_user(
     worker: Worker, episode: Episode, messages: Sequence[ChatMessage], tools: Sequence[str]
 ) -> AgentTurn:
-    """Return the user's turn: its script's next line, or the action that the agent asks for."""
+    """Return the user's next turn: a line of the script, or the tool call the agent asks for."""
     last = messages[-1] if messages else None
     lines = [line for line in episode.user_lines() if not _is_among(line, messages)]
     if last and last.role == "tool":
@@ -251,9 +251,9 @@ def _remaining(
     tools: Sequence[str],
     side: Requestor,
 ) -> list[Action]:
-    """Return the actions after the last that the conversation shows, those it cannot take left out.
+    """Return the expected actions still to take, except those for which `side` lacks the tool.
 
-    With no tools at all every action stays: it is described in words.
+    Without any tools all these actions are returned, to be described in words.
     """
     start = 0
     for message in messages:
@@ -277,7 +277,7 @@ def _after(
     arguments: dict[str, Any] | None,
     requestor: Requestor,
 ) -> int:
-    """Return the position after an action that was taken, perhaps with a wrong argument."""
+    """Return the index after an action that was taken, perhaps with a wrong argument."""
     named = [
         at
         for at in range(start, len(actions))
@@ -295,7 +295,7 @@ def _call(
 
 
 def _changed(arguments: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Return arguments with a wrong value: a number one higher, a text or list without its end."""
+    """Return a tool call's arguments with one of them wrong: a number plus 1, or a text cut."""
     names = [name for name, value in arguments.items() if value and not isinstance(value, dict)]
     if not names:
         return arguments

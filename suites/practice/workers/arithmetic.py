@@ -1,4 +1,4 @@
-"""Calculations as trees, and their working out on scratch paper."""
+"""Calculations as trees of operations, and their evaluation by a worker that can make errors."""
 
 import math
 import re
@@ -18,13 +18,14 @@ def _operator(name: str) -> "Callable[[Node, Node | int], Node]":
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation on the results of others; a leaf (`number`) holds its value."""
+    """A node of a calculation: an operation on other nodes; a leaf (`number`) has a value."""
 
     operation: str
     parts: tuple["Node", ...] = ()
     value: Fraction = Fraction(0)
     names: tuple[str, ...] = ()
-    """Of a search: what is wanted, how divisors join, then one name per condition."""
+    """For the operation `search`: what is wanted (`count`, `least` ...), how divisors are joined
+    (`any`, `none` ...), then one name per condition."""
 
     __add__ = _operator("sum")
     __sub__ = _operator("difference")
@@ -33,7 +34,7 @@ class Node:
     __pow__ = _operator("power")
 
     def size(self) -> int:
-        """Return the number of operations in the tree: how much of the question it explains."""
+        """Return the number of operations in the tree, a measure of how much it explains."""
         return (self.operation != "number") + sum(part.size() for part in self.parts)
 
     def show(self) -> str:
@@ -46,7 +47,7 @@ class Node:
 
 
 def number(value: int | Fraction | str) -> Node:
-    """Return a leaf."""
+    """Return a node for a plain number, a leaf of a calculation."""
     return Node("number", value=Fraction(value))
 
 
@@ -56,11 +57,11 @@ MAX_DEPTH = 40
 
 
 class NotInfix(ValueError):
-    """The text is not one complete infix expression."""
+    """Raised if a text is not one complete infix expression, such as `#0 + #1`."""
 
 
 def parse(text: str, atoms: list[Node]) -> Node:
-    """Parse one infix expression over atoms; raise `NotInfix` when it is anything else."""
+    """Parse an infix expression whose marks `#0`, `#1` ... stand for `atoms`; else NotInfix."""
     tokens = _TOKEN.findall(text)
     if len("".join(tokens)) != len(re.sub(r"\s", "", text)):
         raise NotInfix(text)
@@ -115,7 +116,7 @@ class _Parser:
 
 
 def _factorise(n: int, paper: Scratch) -> dict[int, int]:
-    """Return the prime factors of n with exponents, by trial division."""
+    """Return prime factor -> exponent of n, by trial division; OutOfReach if that is too long."""
     _need(n >= 1, "only positive numbers have prime factors")
     paper.search(min(math.isqrt(n), 10**9))
     factors: dict[int, int] = {}
@@ -150,7 +151,7 @@ def _noted_factors(n: int, paper: Scratch, hence: str) -> dict[int, int]:
 
 
 def _greatest_divisor(numbers: Sequence[int], paper: Scratch) -> int:
-    """Return the greatest common divisor, by Euclid's steps."""
+    """Return the greatest common divisor of numbers by Euclid's steps, each may go wrong."""
     result = abs(numbers[0])
     for other in numbers[1:]:
         a, b, steps = result, abs(other), 0
@@ -171,7 +172,7 @@ def _least_multiple(numbers: Sequence[int], paper: Scratch) -> int:
 
 
 def _power_remainder(base: int, exponent: int, modulus: int, paper: Scratch) -> int:
-    """Return base^exponent mod modulus by repeated squaring, each square a chance to slip."""
+    """Return base^exponent mod modulus by repeated squaring, in which each product may go wrong."""
     if exponent < 0 or modulus < 1 or exponent.bit_length() > 4000:
         raise OutOfReach("that power has no remainder I can find")
     if paper.worker.floats:  # the power first: right only while it fits in 53 bits
@@ -216,7 +217,7 @@ def _in_base(n: int, base: int) -> list[int]:
 
 
 def _need(met: bool, otherwise: str) -> None:
-    """Raise `OutOfReach` with the sentence where a condition is not met."""
+    """Raise OutOfReach (a worker's limit) with the text `otherwise` if a condition is not met."""
     if not met:
         raise OutOfReach(otherwise)
 
@@ -228,11 +229,11 @@ def _is_prime(n: int) -> bool:
 
 
 MAX_BITS = 13_000
-"""Longest power written out in full; larger ones are only ever reduced modulo something."""
+"""Maximum bits of a power or product that is written out; longer powers need a modulus."""
 
 
 def evaluate(node: Node, paper: Scratch) -> Number:
-    """Return the value of a tree; raise `OutOfReach` where this worker's limits end it."""
+    """Return the value of a calculation; OutOfReach if it passes the limits of paper's worker."""
     if node.operation == "number":
         return node.value
     if node.operation == "search":
@@ -257,7 +258,7 @@ def evaluate(node: Node, paper: Scratch) -> Number:
 
 
 def remainder(node: Node, modulus: int, paper: Scratch) -> int:
-    """Return a tree's value modulo m without ever writing out a large power."""
+    """Return a calculation's value modulo `modulus`, without writing out a large power."""
     if node.operation == "power":
         paper.learnt("power")
         base, exponent = node.parts[0], _whole(evaluate(node.parts[1], paper))
@@ -273,7 +274,7 @@ def remainder(node: Node, modulus: int, paper: Scratch) -> int:
 
 
 def _whole(value: Number) -> int:
-    """Return a number that has to be whole, or raise `OutOfReach`."""
+    """Return a whole number as int; OutOfReach (a worker's limit) if the number is not whole."""
     if value.denominator != 1:
         raise OutOfReach(f"{value} is not a whole number")
     return int(value)
@@ -397,7 +398,7 @@ OPEN_END = 10**6
 
 
 def _search(node: Node, paper: Scratch) -> int:
-    """Look at whole numbers one by one; raise `OutOfReach` when there are too many to look at."""
+    """Return what a search over whole numbers gives; OutOfReach if they are too many to try."""
     (wanted, joined, *names), (first, last, *values) = node.names, node.parts
     low = _whole(evaluate(first, paper))
     high = None if last.operation == "open" else _whole(evaluate(last, paper))

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one formula to a line: wrapped, nobody can compare them
-"""Answers by calculation, and to four-way choices by fact, formula or calculation."""
+"""Rehearsal workers' answers: numbers by calculation; options by fact, formula or calculation."""
 
 import re
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from podium.suites.practice.workers.workers import (
 
 @dataclass(frozen=True, slots=True)
 class WorkedAnswer:
-    """What a worker came to by its own work."""
+    """The answer that a worker reached by its own work, or the reason why there is none."""
 
     answer: str | None
     why: str = ""  # why there is no answer, in the worker's words
@@ -46,7 +46,7 @@ class WorkedAnswer:
 
 @cache
 def known_names(facts: Facts) -> Knows:
-    """Return of which names a worker that has learnt such facts knows something."""
+    """Return a function that says whether a worker with the facts `facts` knows a name."""
     if facts == "all":
         return lambda name: True
     tables = {"common": COMMON, "elements": elements(), "planets": planets()}
@@ -55,7 +55,7 @@ def known_names(facts: Facts) -> Knows:
 
 
 def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
-    """Return a text with numbers for the phrases that earlier replies, or the worker, know."""
+    """Return a text in which facts that earlier replies or the worker know are numbers."""
     text = place_statements(text, chat.earlier)
     if worker.facts == "none":
         return text
@@ -63,7 +63,7 @@ def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
 
 
 def calculate(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
-    """Work the question (or a subtask that is a calculation of its own) out on paper."""
+    """Compute a chat's subtask, if it is a calculation by itself, or else its question."""
     texts = [text for text in (chat.subtask, chat.question) if text]
     problems = (read_calculation(_with_facts(worker, chat, one), worker.stories) for one in texts)
     try:
@@ -80,7 +80,7 @@ _LETTER = re.compile(r"(?<![\w'])[b-z](?![\w'(])")
 
 
 def work_parts(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
-    """Work out every part of a question that this worker can, and the last one, its answer."""
+    """Compute each part ("let b be ...") of a question that the worker can, and its last part."""
     question = chat.question.split("\n\n")[0]
     text, said = _with_facts(worker, chat, question), list[str]()
     while True:
@@ -98,7 +98,7 @@ def work_parts(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
 
 
 def _worked(words: str, paper: Scratch) -> str | None:
-    """Return the value of a part that names nothing unknown, None where it is out of reach."""
+    """Return the value of a question's part; None if it has an unknown name or is too hard."""
     if re.fullmatch(r"\s*\d+\s*", words):
         return words.strip()
     unknown = re.search(name_pattern(), words.lower()) or attributes_in(words)
@@ -110,7 +110,7 @@ def _worked(words: str, paper: Scratch) -> str | None:
 
 
 def most_common(values: Sequence[str | None]) -> str | None:
-    """Return the value that occurs most often, the earliest among equals.
+    """Return the value that occurs most often; of equally frequent ones, the first.
 
     >>> most_common(["41", None, "42", "42"])
     '42'
@@ -125,12 +125,13 @@ _EXPRESSION = re.compile(
 _MOST = r"largest|greatest|biggest|highest|most|heaviest|maximum|farthest|furthest|longest"
 _LEAST = r"smallest|least|lowest|fewest|lightest|minimum|closest|nearest|shortest"
 RECALL = 8
-"""Operations it takes to remember a fact or formula without a table: a looser hold, more slips."""
+"""Number of operations for which remembering a fact or formula without a table counts: more
+operations, more slips (random errors)."""
 Options = Sequence[tuple[str, str]]
 
 
 def choose(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
-    """Return the letter this worker comes to, by fact or by computation."""
+    """Return the option letter that a worker reaches by fact, formula or calculation, if any."""
     stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
     for way in (_told, _by_fact, _by_formula, _by_calculation):
         try:
@@ -143,7 +144,7 @@ def choose(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
 
 
 def guess(worker: Worker, chat: Chat, paper: Scratch) -> str:
-    """Return a letter when nothing settles it: an option some pair of the numbers gives, or any."""
+    """Return a guessed letter: an option that is a product or quotient of two numbers, or any."""
     stem = re.split(r"\n\s*\(?A[).:]\s", chat.question)[0]
     found = (m[1] for m in re.finditer(rf"(?<![\w.]){_NUMBER}(?!\w*\))", plain_words(stem)))
     plain = [Fraction(value) for value in found if re.fullmatch(r"-?\d+(?:\.\d+)?", value)][:4]
@@ -158,7 +159,7 @@ def guess(worker: Worker, chat: Chat, paper: Scratch) -> str:
 
 
 def _told(worker: Worker, chat: Chat, stem: str, paper: Scratch) -> str | None:
-    """Compute an expression that an earlier reply wrote down and left."""
+    """Compute an expression that an earlier reply left to compute; return the letter, or None."""
     for reply in reversed(chat.earlier):
         found = _EXPRESSION.search(reply)
         if found:
@@ -200,7 +201,7 @@ _STATED = r"(-?\d+(?:\.\d+)?)\s*(?:\*\s*10\s*\^\s*\(?\s*(-?\d+)\s*\)?|/\s*(\d+))
 
 
 def _option_values(text: str) -> list[float]:
-    """Return what number an option states: with a power of ten, as a fraction, in larger units."""
+    """Return the number that an option states, and the number in base units if prefixed (km)."""
     found = re.search(_STATED, plain_words(text))
     if found is None:
         return []
@@ -210,7 +211,7 @@ def _option_values(text: str) -> list[float]:
 
 
 def _nearest(value: Fraction | int, options: Options, tolerance: float = 0.03) -> str | None:
-    """Return the letter of the option closest to a value, None when none is close."""
+    """Return the letter of the option closest to a value, or None if no option is close."""
     if abs(value) > 10**60:
         return None
     wanted = float(value)
@@ -378,7 +379,7 @@ _COMPOUND = re.compile(
 
 @lru_cache(maxsize=4096)
 def find_expression(text: str) -> tuple[str, str] | None:
-    """Return (formula's name, expression in numbers) for a question, None when none applies."""
+    """Return (formula's name, expression in numbers) for a question; None if no formula fits."""
     low = plain_words(text.translate(_SUBSCRIPTS))
     found = _half_life(low) or _molar_mass(text.translate(_SUBSCRIPTS), low)
     if found:
@@ -432,7 +433,7 @@ def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
 
 
 def _atoms(formula: str) -> list[tuple[str, int]]:
-    """Return (element, how many) in a formula; empty when it is not one."""
+    """Return (element, number of atoms) in a chemical formula; empty for any other text."""
     found: dict[str, int] = {}
     groups = r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)"
     for inner, times, symbol, count in re.findall(groups, re.sub(r"[_{}]", "", formula)):

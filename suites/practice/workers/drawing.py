@@ -1,10 +1,10 @@
-"""Pools of rehearsal workers: drawn from the prior, held to real models' replies, and frozen.
+"""Pools of rehearsal workers: drawn from a prior, calibrated on real models' replies, frozen.
 
     python -m podium.suites.practice.workers.drawing 1 > harness/pools/drawn-1.toml
     python -m podium.suites.practice.workers.drawing --data DIR > calibration.toml
     python -m podium.suites.practice.workers.drawing freeze
 
-The text of a drawn pool follows from its seed; a test holds the shipped files to it.
+The text of a drawn pool follows from its seed alone; a test compares the shipped files with it.
 """
 
 import csv
@@ -33,19 +33,19 @@ FROZEN = HERE / "frozen.toml"
 
 
 class Span(BaseModel):
-    """Bounds of one drawn quantity."""
+    """The bounds between which one quantity of a pool or worker is drawn."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     least: float
     most: float
 
     def log_uniform(self, rng: random.Random) -> float:
-        """Draw a factor."""
+        """Return a random factor between the bounds, uniform in its logarithm."""
         return math.exp(rng.uniform(math.log(self.least), math.log(self.most)))
 
 
 class Prior(BaseModel):
-    """The prior as it is declared."""
+    """The prior of drawn pools, as prior.toml declares it: which workers, and how they may vary."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     candidates: tuple[str, ...]
@@ -56,7 +56,7 @@ class Prior(BaseModel):
 
 
 def role_cards() -> dict[str, str]:
-    """Return the role cards by worker."""
+    """Return worker name -> card, the description of the worker for conductors (cards.toml)."""
     return tomllib.loads((HERE / "cards.toml").read_text(encoding="utf-8"))
 
 
@@ -73,9 +73,9 @@ def draw_pool(seed: int) -> str:
 
 
 def draw_many(count: int) -> PoolSpec:
-    """Return so many pools joined to one, to train on: a worker's name ends in its pool's number.
+    """Return `count` pools joined to one, to train conductors; worker names end in pool numbers.
 
-    No seed is that of a pool that conductors are examined on, and cards come in several wordings.
+    No seed is that of a pool on which conductors are evaluated. Cards come in several wordings.
     """
     prior, cards = _prior(), role_cards()
     wordings = tomllib.loads((HERE / "wordings.toml").read_text(encoding="utf-8"))
@@ -89,7 +89,7 @@ def draw_many(count: int) -> PoolSpec:
 
 
 TRAINING = 1_000_000
-"""The first seed of pools that are trained on."""
+"""The first seed of the pools on which conductors are trained."""
 CONDUCTOR = ["", "[conductor]", 'model = "rehearsal/planner"', "config = { temperature = 1.0 }"]
 
 
@@ -107,7 +107,7 @@ def _prior() -> Prior:
 
 
 def _drawn(rng: random.Random, prior: Prior) -> Iterator[tuple[str, str, str]]:
-    """Yield the workers of a pool: the program, the price's tier and the arguments."""
+    """Yield the workers of a pool: name of the program, price tier, and a line of arguments."""
     size = rng.randint(int(prior.workers.least), int(prior.workers.most))
     for name in rng.sample(prior.candidates, size):
         worker = find_worker(name)
@@ -142,7 +142,7 @@ Figures = dict[str, float | int]
 
 
 def leaderboard(content: bytes) -> Figures:
-    """Return accuracies and error correlations of the LiveCodeBench leaderboard's models."""
+    """Return the spread of accuracies and error correlations of LiveCodeBench's leaderboard."""
     by_model: dict[str, dict[str, float]] = {}
     for row in json.loads(content)["performances"]:
         by_model.setdefault(row["model"], {})[row["question_id"]] = row["pass@1"] / 100
@@ -157,7 +157,7 @@ def leaderboard(content: bytes) -> Figures:
 
 
 def phi(left: Sequence[bool], right: Sequence[bool]) -> float:
-    """Return the correlation of two lists of failures.
+    """Return the correlation (phi) of two models' lists of failures on the same questions.
 
     >>> phi([True, True, False, False], [True, True, False, False])
     1.0
@@ -170,7 +170,7 @@ def phi(left: Sequence[bool], right: Sequence[bool]) -> float:
 
 
 def lighteval(content: bytes) -> Figures:
-    """Return AIME25 accuracies and output tokens of four small reasoning models."""
+    """Return the spread of AIME25 accuracies and output tokens of four small reasoning models."""
     rows = [json.loads(line) for line in content.splitlines()]
     models = sorted({row["model"] for row in rows})
     tokens = [mean(r["out_tokens"] for r in rows if r["model"] == m) for m in models]
@@ -183,7 +183,7 @@ def lighteval(content: bytes) -> Figures:
 
 
 def submissions(content: bytes) -> Figures:
-    """Return pass@1 and the spread of reply lengths of one code model, ten samples a question."""
+    """Return pass@1 and the spread of reply lengths of a code model, ten samples a question."""
     rows = json.loads(content)
     lengths = sorted(count_tokens(reply) for row in rows for reply in row["output_list"])
     tenth = len(lengths) // 10
@@ -196,7 +196,7 @@ def submissions(content: bytes) -> Figures:
 
 
 def routerbench(content: bytes) -> Figures:
-    """Return mean reply lengths, longest model to shortest, of models asked the same programs."""
+    """Return the spread of accuracies and mean reply lengths of models with the same questions."""
     csv.field_size_limit(sys.maxsize)
     rows = list(csv.DictReader(io.StringIO(content.decode())))
     names = [n.removesuffix("|model_response") for n in rows[0] if n.endswith("|model_response")]
@@ -228,7 +228,7 @@ SOURCES: Mapping[str, tuple[str, Callable[[bytes], Figures]]] = {
 
 
 def calibration_toml(data: Path) -> str:
-    """Return the text of calibration.toml: every source's figures, its name and sha256."""
+    """Return the text of calibration.toml: per data source its file, sha256 and figures."""
     lines = ["# Ranges measured on recorded replies of real models; made by", f"# {COMMAND}"]
     for name, (file, method) in SOURCES.items():
         packed = (data / file).read_bytes()
@@ -240,10 +240,10 @@ def calibration_toml(data: Path) -> str:
 
 
 def workers_digest() -> str:
-    """Return one sha256 over all that rehearsal workers are: programs, tables, pools, prices.
+    """Return one sha256 over all that defines rehearsal workers: programs, tables, pools, prices.
 
-    Whoever changes a reply changes every rehearsal number, so the change is made knowingly: a new
-    version in frozen.toml, a line under "Scores" in CHANGELOG.md.
+    A changed reply changes every number of a rehearsal, so it needs a new version in frozen.toml
+    and a line under "Scores" in CHANGELOG.md.
     """
     rehearsals = [one for one in POOLS.glob("*.toml") if read_pool(str(one)).label == "rehearsal"]
     tables = [path for path in HERE.glob("*.toml") if path != FROZEN]
@@ -255,12 +255,12 @@ def workers_digest() -> str:
 
 
 def frozen_digest() -> dict[str, str]:
-    """Return what was frozen: `version`, `date` and `sha256`."""
+    """Return frozen.toml: `version` and `date` of rehearsal workers, `sha256` of their files."""
     return tomllib.loads(FROZEN.read_text())
 
 
 def main(words: Sequence[str]) -> str:
-    """Return what a command prints: a drawn pool, calibration.toml, or the digest to freeze."""
+    """Return what the command line prints: a drawn pool, calibration.toml, or the frozen digest."""
     match words:
         case ["--data", data]:
             return calibration_toml(Path(data))

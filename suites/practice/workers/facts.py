@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""What is known of elements, planets and units (facts.toml): whom a text means, what is said of it."""
+"""Facts about chemical elements, planets and units (facts.toml), and their use in a text."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ COMMON = {
     "hydrogen", "helium", "carbon", "nitrogen", "oxygen", "sodium", "calcium", "iron", "gold",
     "mercury", "venus", "earth",
 }  # fmt: skip
-"""What a generalist remembers without a table."""
+"""Names of the elements and planets that a worker with `common` facts knows."""
 
 ATTRIBUTES = {
     "number": (
@@ -58,7 +58,7 @@ class _FactTable(BaseModel):
 
 
 Properties = dict[str, dict[str, str]]
-"""Name -> attribute -> what is known of an element or planet, as text."""
+"""Name of an element or planet -> name of an attribute -> the attribute's value, as text."""
 
 
 def _group(number: int) -> int | None:
@@ -85,14 +85,14 @@ def _category(number: int, group: int | None) -> str:
 
 @cache
 def table() -> _FactTable:
-    """Return the fact file as it is written."""
+    """Return the tables of facts.toml: elements, planets, spellings, units and constants."""
     path = Path(__file__).with_name("facts.toml")
     return _FactTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 @cache
 def elements() -> Properties:
-    """Return the elements by name."""
+    """Return name -> attributes of the chemical elements."""
     return dict(_element(number, row) for number, row in enumerate(table().elements, start=1))
 
 
@@ -112,7 +112,7 @@ def _element(number: int, row: str) -> tuple[str, dict[str, str]]:
 
 @cache
 def planets() -> Properties:
-    """Return the planets by name."""
+    """Return name -> attributes of the planets."""
     keys = ("order", "moons", "diameter", "year", "kind", "nickname", "letters")
     return {
         name: dict(zip(keys, map(str, (*values, len(name))), strict=True))
@@ -127,29 +127,29 @@ def _names() -> frozenset[str]:
 
 @cache
 def name_pattern() -> str:
-    """Return a pattern for every name of an element or planet."""
+    """Return a regular expression that matches each name of a chemical element or planet."""
     return r"\b(?:" + "|".join(sorted(_names(), key=len, reverse=True)) + r")\b"
 
 
 def usual_name(name: str) -> str:
-    """Return the name as the tables spell it."""
+    """Return the name of an element or planet in the spelling of facts.toml."""
     return table().spellings.get(name, name)
 
 
 def lookup(name: str, attribute: str) -> str | None:
-    """Return one fact as text, None when there is none. Mercury is both: the attribute tells."""
+    """Return an attribute of an element or planet, or None. For Mercury the attribute decides."""
     name = usual_name(name.lower())
     facts = (kind.get(name, {}).get(attribute) for kind in (elements(), planets()))
     return next((fact for fact in facts if fact is not None), None)
 
 
 def name_of(facts: Properties, attribute: str, value: object) -> str | None:
-    """Return whose attribute has a value (case matters: Co is not CO)."""
+    """Return the name whose attribute has a value (case matters: Co is not CO), or None."""
     return next((name for name, known in facts.items() if known[attribute] == str(value)), None)
 
 
 def attributes_in(text: str) -> list[str]:
-    """Return the attributes a text mentions."""
+    """Return the names of the attributes of elements and planets that a text mentions."""
     return [
         name
         for name, pattern in ATTRIBUTES.items()
@@ -164,12 +164,12 @@ _CALLED = r"({entity})[^.,;?]{{0,30}}?[,(]?\s*(?:which we )?(?:call|name|label)(
 
 @cache
 def _entity_pattern() -> str:
-    """Return a pattern without groups for every description of an element or planet."""
+    """Return a regular expression, without groups, for names and numbers of elements, planets."""
     return f"{name_pattern()}|{_NUMBERED}"
 
 
 def _resolve(words: str) -> str:
-    """Return the name behind a description, or the words themselves.
+    """Return the name of the element that a description gives, or the words themselves.
 
     >>> _resolve("element with atomic number 50")
     'tin'
@@ -180,7 +180,7 @@ def _resolve(words: str) -> str:
 
 
 def _speaks_of_any(text: str) -> bool:
-    """Say, at little cost, whether a text can mention an element or a planet at all."""
+    """Return, by a fast check, whether a text may mention an element or a planet."""
     low = text.lower()
     told = "element" in low or "planet" in low
     return told or not _names().isdisjoint(re.findall("[a-z]+", low))
@@ -199,7 +199,7 @@ def _letter_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _letters_set(text: str) -> dict[str, str]:
-    """Return letter -> name for letters a text sets for an element or planet."""
+    """Return letter -> name for the letters that a text defines as an element or planet."""
     being, called = _letter_patterns()
     found = {m[1]: _resolve(m[2]) for m in being.finditer(text)}
     found |= {m[2]: _resolve(m[1]) for m in called.finditer(text)}
@@ -227,7 +227,7 @@ _TAIL = (
 )
 _THAT = r"(?:this|that|the resulting|the same) (?:new )?(?:element|planet)"
 _COUNTED_ON = re.compile(r"\b(?:places?|positions|steps?|spots) ", re.IGNORECASE)
-"""The element meant is one to be counted out first."""
+"""Matches words which show that an element must first be found by counting places."""
 _ITS = re.compile(
     r"\b(?:its\s+(?:"
     + "|".join(f"(?P<{name}>{words})" for name, words in ATTRIBUTES.items())
@@ -265,7 +265,7 @@ def _phrases(letters: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...
 
 @lru_cache(maxsize=4096)
 def statements(text: str, knows: Knows) -> tuple[str, ...]:
-    """Return what is known of everything a text asks for, as sentences that echo its words."""
+    """Return sentences, in a text's own words, on all facts that it asks for and a worker knows."""
     if not _speaks_of_any(text):
         return ()
     letters = _letters_set(text)
@@ -284,7 +284,7 @@ def statements(text: str, knows: Knows) -> tuple[str, ...]:
 def _values(
     found: re.Match[str], attribute: str, letters: dict[str, str], knows: Knows
 ) -> list[str]:
-    """Return the values of every name in a phrase, none unless all are known."""
+    """Return an attribute's values for all names in a phrase; an empty list if one is unknown."""
     before, values = found.string[: found.start()], list[str]()
     for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", found[1]):
         words = re.sub(r"^(?:(?:of|in|the|planet|element)\s+)+(?=\w+$)", "", part)
@@ -301,7 +301,7 @@ def _values(
 
 
 def _meant(before: str) -> str | None:
-    """Return what "that element" means after some text: the only one named, or one described."""
+    """Return which name "that element" means after a text: one described or the only one named."""
     names = _mentioned(before)
     described = [m[0] for m in _described().finditer(before)]
     sure = described and re.search(r"element|planet", described[-1], re.IGNORECASE)
@@ -329,7 +329,7 @@ def _that_of(text: str, attribute: str, knows: Knows) -> Iterator[str]:
 
 
 def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
-    """State "its atomic number", of what was mentioned last before it."""
+    """Yield sentences on phrases such as "its atomic number", for the name mentioned before."""
     for found in _ITS.finditer(text):
         before = text[: found.start()]
         meant = None if _COUNTED_ON.search(before) else _meant(before)
@@ -342,7 +342,7 @@ def _of_it(text: str, letters: dict[str, str], knows: Knows) -> Iterator[str]:
 
 
 def _basics(text: str, knows: Knows) -> Iterator[str]:
-    """State number or place of whatever is mentioned at all: a reader may count on from there."""
+    """Yield atomic number or position of each name in a text, from which a reader can count on."""
     for name in _mentioned(text):
         known = usual_name(name) if _known(name, knows) else ""
         if known in elements():
@@ -365,7 +365,7 @@ _REACHED = r"(?:that |which |you |we |one |is |are |lies |comes |stands |reached
 
 
 def _read_statements(reply: str) -> dict[str, str]:
-    """Return phrase -> number for every sentence of an earlier reply that says "P is N"."""
+    """Return phrase -> number for each sentence "PHRASE is NUMBER" of an earlier reply."""
     found: dict[str, str] = {}
     for sentence in re.split(r"(?<=\d)\.\s+|(?<=[a-z])[.:]\s+|\n+", reply):
         match = _STATEMENT.match(sentence.strip())
@@ -379,7 +379,7 @@ def _read_statements(reply: str) -> dict[str, str]:
 
 
 def place_statements(text: str, replies: Sequence[str]) -> str:
-    """Return a text with what each reply in turn stated put in its place."""
+    """Return a text in which phrases are replaced by the numbers that earlier replies state."""
     for reply in replies:
         bindings = _read_statements(reply)
         text = _substitute(_put_values(text, reply), bindings)
@@ -388,7 +388,7 @@ def place_statements(text: str, replies: Sequence[str]) -> str:
 
 
 def _set_by_name(text: str, bindings: dict[str, str]) -> str:
-    """Read "tin has atomic number n" and "Mars is the k-th planet" as what the letters are."""
+    """Replace "tin has atomic number n" or "Mars is the k-th planet" by the letter's value."""
     for phrase, value in bindings.items():
         known = re.fullmatch(r"(?:atomic number|position) of ([a-z]+)", phrase)
         if known is None:
@@ -404,7 +404,7 @@ def _set_by_name(text: str, bindings: dict[str, str]) -> str:
 
 
 def _put_values(text: str, reply: str) -> str:
-    """Put the values of letters and of expressions in their place."""
+    """Replace letters and expressions in a text by their values in a reply."""
     for line in reply.splitlines():
         found = _VALUE.match(line.strip())
         if found and len(found[1]) == 1:
@@ -417,7 +417,7 @@ def _put_values(text: str, reply: str) -> str:
 
 
 def _substitute(text: str, bindings: dict[str, str]) -> str:
-    """Put numbers in the place of phrases, longest phrase first."""
+    """Replace phrases in a text by their numbers in `bindings`, the longest phrase first."""
     for phrase in sorted(bindings, key=len, reverse=True):
         words = r"\s+".join(map(re.escape, phrase.split()))
         pattern = re.compile(rf"(?:\bthe\s+)?(?<![\w']){words}(?![\w'])", re.IGNORECASE)
@@ -433,7 +433,7 @@ _NUMBER_REACHED = r"(?i)(?:the )?(?:atomic number|number of protons) (?:of|in) (
 
 
 def _walked(text: str, bindings: dict[str, str]) -> str:
-    """Write "the element 5 places after zinc" as the element with atomic number (30 + 5)."""
+    """Replace "the element 5 places after zinc" by "the element with atomic number (30 + 5)"."""
     numbers = {k.removeprefix("atomic number of "): v for k, v in bindings.items() if k.startswith("atomic number of ")}  # fmt: skip
     for name, start in sorted(numbers.items(), key=lambda item: -len(item[0])):
         if not re.fullmatch(r"[a-z]+", name) or not start.isdigit():

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""Phrases that name an operation, rewritten until one calculation is left."""
+"""Find the calculation in a text: phrases for operations are replaced by marks, from inside out."""
 
 import re
 from collections.abc import Callable
@@ -26,40 +26,40 @@ MAX_TEXT = 3000
 
 @dataclass(slots=True)
 class Rewriting:
-    """A text in the middle of being understood."""
+    """A half-understood text: a mark such as `#0` stands for each part that is understood."""
 
     text: str
     atoms: list[Node] = field(default_factory=list[Node])
 
     def atom(self, node: Node) -> str:
-        """Remember a part that is understood and return what stands for it in the text."""
+        """Store a calculation that is understood; return the mark, such as `#0`, for the text."""
         self.atoms.append(node)
         return f"#{len(self.atoms) - 1}"
 
     def at(self, mark: str) -> Node:
-        """Return the part that a mark's number stands for."""
+        """Return the calculation for which a mark's number stands."""
         return self.atoms[int(mark)]
 
     def find(self, pattern: str) -> re.Match[str] | None:
-        """Return the first place in the text where a pattern is."""
+        """Return the first match of a pattern in the text, or None."""
         return re.search(pattern, self.text)
 
     def marks(self, text: str) -> list[Node]:
-        """Return the parts whose marks stand in a text, in order."""
+        """Return the calculations whose marks (`#0`) are in a text, in their order there."""
         return [self.atoms[int(mark)] for mark in re.findall(r"#(\d+)", text)]
 
     def replace(self, start: int, end: int, node: Node) -> None:
-        """Put an atom in the place of the words it explains."""
+        """Replace the words from `start` to `end` by the mark of the calculation they mean."""
         self.text = f"{self.text[:start]} {self.atom(node)} {self.text[end:]}"
 
     def best(self) -> Node | None:
-        """Return the largest calculation left in the text, the last among equals."""
+        """Return the largest calculation in the text (of equal ones the last), or None."""
         largest = max(reversed(self.marks(self.text)), key=Node.size, default=None)
         return largest if largest and largest.size() else None
 
 
 def atomised(text: str) -> Rewriting:
-    """Return a plain text (see `plain_words`) with numbers, letters and infix runs as atoms."""
+    """Return a plain text with marks (`#0`) in place of numbers, series and infix expressions."""
     text = text.replace("#", " ")  # the mark of atoms is ours alone
     state = Rewriting("")
     state.text = _NUMBER.sub(lambda found: state.atom(number(Fraction(found[0]))), text[:MAX_TEXT])
@@ -69,7 +69,7 @@ def atomised(text: str) -> Rewriting:
 
 
 def _fold_series(state: Rewriting) -> None:
-    """Replace "#0 + #1 + ... + #2" before the infix parser takes its beginning for the whole."""
+    """Replace a series "#0 + #1 + ... + #2" by a mark, before its beginning is read as a sum."""
     found = _SERIES.search(state.text)
     if found is None:
         return
@@ -79,7 +79,7 @@ def _fold_series(state: Rewriting) -> None:
 
 
 def understand(state: Rewriting) -> Node | None:
-    """Return the calculation that a question asks for, None when no part of it is understood."""
+    """Return the calculation that a text asks for, or None if no part of the text is understood."""
     for _ in range(MAX_ROUNDS):
         if not _rewrite_once(state) and not _resolve_pronoun(state):
             break
@@ -88,7 +88,7 @@ def understand(state: Rewriting) -> Node | None:
 
 
 def _resolve_pronoun(state: Rewriting) -> bool:
-    """Put the last calculation in the place of "the result", "that product", "it"."""
+    """Replace "the result", "that product" or "it" by the last calculation; return if it did."""
     for found in _PRONOUN.finditer(state.text):
         before, after = state.text[: found.start()], state.text[found.end() :]
         known = [m for m in re.finditer(r"#(\d+)", before) if state.at(m[1]).size()]
@@ -111,7 +111,7 @@ def _rewrite_once(state: Rewriting) -> bool:
 
 
 def fold_infix(state: Rewriting) -> None:
-    """Replace every complete infix expression in the text by an atom."""
+    """Replace each complete infix expression in the text, such as `#0 + #1`, by a mark."""
     at = 0
     for _ in range(MAX_ROUNDS):
         found = _RUN.search(state.text, at)
@@ -127,7 +127,7 @@ def fold_infix(state: Rewriting) -> None:
 
 
 def _longest_expression(run: str, atoms: list[Node]) -> tuple[int, int, Node] | None:
-    """Return the longest part of a run that is an operation, from its left end if possible."""
+    """Return start, end and calculation of the longest infix expression in `run`, or None."""
     ends = [m.end() for m in re.finditer(r"#\d+|[)!]", run)][:40]
     starts = [m.start() for m in re.finditer(r"[(\-]|#\d+", run)][:4]
     for start, end in product(starts, reversed(ends)):
@@ -143,7 +143,7 @@ Build = (
     | Callable[[Node, Node, Node], Node]
     | Callable[[Node, Node, Node, Node], Node]
 )
-"""Takes the numbers of a phrase in the order in which they are written."""
+"""A function that makes a calculation of the numbers in a phrase, taken in their written order."""
 
 _ATOM = r"(#\d+)"
 _LIST = r"(#\d+(?:\s*(?:,\s*and|,|and|&|with|or)\s*#\d+)+)"
@@ -156,7 +156,7 @@ _NUM = r"(?:(?:the )?(?:positive )?(?:integer|number|value|quantity|result)(?: o
 
 
 def rule(pattern: str, build: Build | str) -> tuple[re.Pattern[str], Build]:
-    """Return a rule; a plain operation name takes its parts in the order they are written."""
+    """Return a rule: the pattern of a phrase, and the function (or operation) for its numbers."""
     written = pattern.replace("NUM", _NUM).replace("DIVISORS", _DIV)
     written = written.replace(" ?", r"\s*").replace(" ", r"\s+")
     for letter, meaning in (("A", _ATOM), ("L", _LIST), ("G", _GAP)):
@@ -165,17 +165,17 @@ def rule(pattern: str, build: Build | str) -> tuple[re.Pattern[str], Build]:
 
 
 def op(operation: str, *parts: Node) -> Node:
-    """Return an operation on parts."""
+    """Return a calculation: an operation on parts, which are calculations."""
     return Node(operation, parts)
 
 
 def swapped(operation: str) -> Build:
-    """Return an operation whose two operands are written in the other order."""
+    """Return a function for an operation whose second operand is written before the first."""
     return lambda left, right: op(operation, right, left)
 
 
 def constant(operation: str, value: int) -> Build:
-    """Return an operation whose second operand is a constant."""
+    """Return a function for an operation whose second operand is the constant `value`."""
     return lambda n: op(operation, n, number(value))
 
 
@@ -269,5 +269,5 @@ RULES: list[tuple[re.Pattern[str], Build]] = [
 
 
 def roles(text: str) -> int:
-    """Return how many different offices a text wants filled from one pool."""
+    """Return how many different offices (president, treasurer ...) a text mentions."""
     return sum(role in text for role in _ROLES)

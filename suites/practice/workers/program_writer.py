@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""Programs for described tasks: operations recognised, chained, tried on samples, written down."""
+"""Write programs for tasks in words: recognise operations, chain them, try chains on samples."""
 
 import ast
 import inspect
@@ -29,7 +29,8 @@ from podium.suites.practice.workers.workers import Scratch, Worker
 FAMILIES: tuple[Family[...], ...] = tuple(
     sorted((*LISTS, *TEXTS, *NUMBERS, *ARRAYS, *WORDS, *TABLES), key=lambda family: family.level)
 )
-"""Patterns are read against the plain lower-case statement; levels order them by how common."""
+"""The operations that a worker can learn, most common first; each has a pattern that is searched in
+the task's plain lower-case statement."""
 
 
 _NUMERALS = {
@@ -49,19 +50,19 @@ _ASKED = re.compile(
     r"|\btwo (?:integers|numbers)|\banother|\blimit|\bthreshold|\bshift\b|\bdivisor\b"
     r"|\bgiven (?:value|number)"
 )
-"""Signs that a number of the task is one of its inputs."""
+"""Matches words of a task which show that a number is one of the program's inputs."""
 _LONG = 5_000  # largest intermediate result for which a loop is followed on a sample
 _FAULTS = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, StopIteration)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One operation with what the statement fixes."""
+    """One operation of a program, with what the task's statement fixes."""
 
     family: Family[...]
     span: tuple[int, int]
     bound: tuple[int | None, ...] = ()
-    """Ints after the first argument: constants of the statement, None for an input."""
+    """The int arguments after the first one: a constant of the statement, or None for an input."""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -166,7 +167,7 @@ def _places(takes: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[int, ...] |
 
 
 def _variants(chain: _Chain, text: str, plain: str, functional: bool) -> Iterator[_Chain]:
-    """Yield the readings of one chain, likeliest first."""
+    """Yield the ways to read a task as this chain of operations, the likeliest first."""
     for options in islice(product(*(step.family.variants for step in chain.steps)), 8):
         pairs = zip(chain.steps, options, strict=True)
         read = replace(chain, steps=tuple(replace(step, options=chosen) for step, chosen in pairs))
@@ -178,7 +179,7 @@ def _variants(chain: _Chain, text: str, plain: str, functional: bool) -> Iterato
 
 
 def _works(chain: _Chain, samples: Sequence[tuple[Any, Any]]) -> bool:
-    """Say whether a chain gives what the samples show, by calling our own operations."""
+    """Return whether a chain of podium's own operations gives the outputs that samples show."""
     try:
         return all(_agrees(chain, given, wanted) for given, wanted in samples)
     except _FAULTS:
@@ -231,7 +232,7 @@ _GIVEN = re.compile(
 
 
 def write_program(worker: Worker, text: str, paper: Scratch) -> tuple[str, str] | None:
-    """Return (task, program) for a described task, None when the worker knows no way."""
+    """Return (name of the task, program) for a task in words; None if the worker cannot do it."""
     starter = read_starter(text)
     chain = _choose(worker, text, starter)
     if chain is None:
@@ -241,7 +242,7 @@ def write_program(worker: Worker, text: str, paper: Scratch) -> tuple[str, str] 
 
 
 def _choose(worker: Worker, text: str, starter: Starter | None) -> _Chain | None:
-    """Return the likeliest chain that agrees with the samples, else the likeliest of all."""
+    """Return the likeliest chain of operations that the samples confirm, or else the likeliest."""
     plain = _plain(text)
     most = 1 + min(2, worker.families // 25)
     steps = _find_steps(_task(plain), FAMILIES[: worker.families])
@@ -262,7 +263,7 @@ def _plain(text: str) -> str:
 
 
 def _task(plain: str) -> str:
-    """Return what is to be done: sentences that only describe the input say nothing about it."""
+    """Return a task's statement without the sentences that only describe input or format."""
     lines = (line for line in re.split(r"(?<=[.!?]) ", plain) if not _FORMAT.search(line))
     return " ".join(s for s in lines if not _LAYOUT.search(s) or _DOES.search(s)) or plain
 
@@ -277,7 +278,7 @@ _SLIPS = (
 
 
 class _Bare(ast.NodeTransformer):
-    """Leaves annotations out, as people do in short programs."""
+    """Removes type annotations from code, since people write short programs without them."""
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         return ast.arg(arg=node.arg)
@@ -289,7 +290,7 @@ class _Bare(ast.NodeTransformer):
 
 @cache
 def source(does: Callable[..., Any], called: str) -> str:
-    """Return the source of one of our functions as `called`, bare of annotations."""
+    """Return the source of an operation's function, renamed to `called`, without annotations."""
     is_lambda = does.__name__ == "<lambda>"
     text = f"def {called}(): pass" if is_lambda else inspect.getsource(does)
     function = parse_python(text).body[0]
@@ -303,7 +304,7 @@ def source(does: Callable[..., Any], called: str) -> str:
 
 @cache
 def _lambdas(module: str) -> dict[int, ast.Lambda]:
-    """Return the outermost lambda of each line of a module."""
+    """Return line number -> outermost lambda that begins on this line of a module."""
     found: dict[int, ast.Lambda] = {}
     for node in ast.walk(parse_python(inspect.getsource(sys.modules[module]))):
         if isinstance(node, ast.Lambda):
@@ -312,7 +313,7 @@ def _lambdas(module: str) -> dict[int, ast.Lambda]:
 
 
 def _slipped(code: str, worker: Worker, paper: Scratch) -> str:
-    """Return code as a hand writes it down: each line may go wrong."""
+    """Return code as a worker writes it: each line may get a random error."""
     lines = code.split("\n")
     for at, line in enumerate(lines):
         if line.startswith("def "):
@@ -327,7 +328,7 @@ def _slipped(code: str, worker: Worker, paper: Scratch) -> str:
 
 
 def _whole_program(chain: _Chain, worker: Worker, paper: Scratch, starter: Starter | None) -> str:
-    """Return the program for a chain: what it uses, `solve`, and the reading and printing."""
+    """Return the program for a chain: its operations, `solve`, and code that reads and prints."""
     used = {step.family.does: step.family.called for step in chain.steps}
     parts = [_slipped(source(does, called), worker, paper) for does, called in used.items()]
     bases = {"ints": "values", "int": "n"}
@@ -404,7 +405,7 @@ _THESAURUS = tuple(
 
 @lru_cache(maxsize=2048)
 def learnt_words(plain: str) -> str:
-    """Return a plain lower-case statement with everyday words replaced by learnt ones."""
+    """Return a plain lower-case statement with everyday words replaced by those of the patterns."""
     for pattern, words in _THESAURUS:
         plain = pattern.sub(words, plain)
     return re.sub(r"\s+", " ", plain)

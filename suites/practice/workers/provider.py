@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""The Inspect provider `rehearsal/WORKER`: how a reply comes about, its tokens and its time."""
+"""The Inspect provider `rehearsal/WORKER`: makes a worker's reply, and counts tokens and time."""
 
 import ast
 import hashlib
@@ -73,14 +73,15 @@ from podium.suites.practice.workers.workers import (
 
 
 class WorkerArguments(BaseModel):
-    """What a pool file or the command line may set; anything else is refused by name."""
+    """Settings of a worker in a pool file or on the command line; UserError names any other."""
 
     model_config = ConfigDict(extra="forbid")
 
     seed: int = 0
     time_scale: float = Field(default=0.0, ge=0)  # seconds slept per second of modelled latency
     stream: str = ""
-    """Workers with one stream name share their slips; defaults to the worker's name."""
+    """Name of the random stream; workers with the same name make the same slips (random errors).
+    Empty: the worker's name."""
     slip: float | None = Field(default=None, ge=0, le=1)
     code_slip: float | None = Field(default=None, ge=0, le=1)
     verbosity: float | None = Field(default=None, gt=0, le=20)
@@ -104,7 +105,7 @@ def _set_up(name: str, model_args: dict[str, Any]) -> tuple[Worker, WorkerArgume
 
 
 class RehearsalAPI(ModelAPI):
-    """One rehearsal worker as an Inspect model."""
+    """A rehearsal worker, one of podium's small programs, as a model of Inspect."""
 
     def __init__(
         self,
@@ -114,7 +115,7 @@ class RehearsalAPI(ModelAPI):
         config: GenerateConfig | None = None,
         **model_args: Any,
     ) -> None:
-        """Set a worker up; UserError names an unknown worker or model argument."""
+        """Set the worker `model_name` up; UserError names an unknown worker or model argument."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
         self._worker, self._given = _set_up(model_name, model_args)
         self._asked: Counter[str] = Counter()
@@ -126,7 +127,7 @@ class RehearsalAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Reply to a chat; the reply is cut at `max_tokens`, as any provider would."""
+        """Return the worker's reply to a chat, cut at `max_tokens` as by any provider."""
         started = time.monotonic()
         names = [] if tool_choice == "none" else [tool.name for tool in tools]
         text, calls = self._reply(input, names, config)
@@ -174,16 +175,16 @@ class RehearsalAPI(ModelAPI):
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
 
     async def count_text_tokens(self, text: str) -> int:
-        """Return a text's tokens as they are billed; Inspect's own count needs the network."""
+        """Return the number of a text's tokens as billed; Inspect's own count needs network."""
         return count_tokens(text)
 
     def max_connections(self) -> int:
-        """Return how many calls may be in flight: no server has to be spared."""
+        """Return how many calls may run at the same time: many, since no server is asked."""
         return 64
 
 
 def _usage(messages: list[ChatMessage], tools: list[ToolInfo], reply: str) -> ModelUsage:
-    """Count both sides; four tokens per message stand for the turn markers of a chat format."""
+    """Return the tokens of messages, tools and reply, plus four per message for turn markers."""
     asked = sum(4 + _counted(_written(message)) for message in messages)
     asked += sum(_counted(tool.model_dump_json(exclude_none=True)) for tool in tools)
     said = max(1, count_tokens(reply))
@@ -201,13 +202,13 @@ _counted = lru_cache(maxsize=1024)(count_tokens)  # a policy and its tools come 
 
 OWN_WEIGHT = {"solve": 1.4, "part": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0,
               "act": 0.0, "advise": 0.0, "user": 0.0, "dispatch": 0.0}  # fmt: skip
-"""How much a worker trusts its own answer against one earlier reply."""
+"""Weight of a worker's own answer, by its manner of work; an earlier reply's answer weighs 1."""
 
 
 def respond(
     worker: Worker, messages: Sequence[ChatMessage], rng: random.Random, heat: float
 ) -> str:
-    """Return a worker's reply to a chat. Total: whatever the chat, some reply comes back."""
+    """Return a worker's reply to a chat; every chat gets a reply. `heat`: request's temperature."""
     chat = read_chat(messages)
     paper = Scratch(rng, worker, slip=min(1.0, worker.slip * heat))
     if chat.asked == "plan" and worker.name in ("planner", "sage"):
@@ -256,7 +257,7 @@ def _answer(worker: Worker, chat: Chat, paper: Scratch) -> str:
 
 
 def _recitation(worker: Worker, chat: Chat, paper: Scratch) -> str:
-    """State the facts that the question needs; computing is left to others."""
+    """Return a reply that states the facts a question needs; other workers are to compute."""
     told = statements(place_statements(chat.everything, chat.earlier), known_names(worker.facts))
     kept = [line for line in told if not paper.slips(1)]
     found = None if told else find_expression(chat.question)
@@ -291,7 +292,7 @@ _SIGNS = {"sum": "+", "difference": "-", "product": "*", "power": "^", "quotient
 
 
 def _wrong_equations(reply: str, paper: Scratch) -> list[str]:
-    """Return the equations in a reply that do not hold when recomputed."""
+    """Return sentences on the equations in a reply that are wrong when computed again."""
     low = plain_words(reply[:6000])
     stated = _stated(low)
     stated += [(f"({m[2]}) {_SIGNS[m[1]]} ({m[3]})", m[4]) for m in _NAMED.finditer(low)][:12]
@@ -308,7 +309,7 @@ def _wrong_equations(reply: str, paper: Scratch) -> list[str]:
 
 
 def _stated(text: str) -> list[tuple[str, str]]:
-    """Return (expression, claimed value) around the equals signs of a text, the first twelve."""
+    """Return (expression, claimed value) of equations in a text, from its first 12 equals signs."""
     found: list[tuple[str, str]] = []
     for sign in list(re.finditer("=", text))[:12]:
         left = _LEFT.search(text[max(0, sign.start() - 80) : sign.start()])
@@ -319,7 +320,7 @@ def _stated(text: str) -> list[tuple[str, str]]:
 
 
 def _form(program: str) -> str | None:
-    """Return a program without layout and comments, None for what is no Python; nothing is run."""
+    """Return a program without layout and comments, or None if it is not Python; runs nothing."""
     try:
         return ast.unparse(parse_python(program))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -327,9 +328,9 @@ def _form(program: str) -> str | None:
 
 
 def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
-    """Return the complete program that most replies agree on, the first of them among equals.
+    """Return the program that most replies agree on; of equally frequent ones, the first.
 
-    The reader's own program is one more voice; alone it counts only when no reply has one.
+    The worker's own program counts as one more vote; it is returned only if no reply has a program.
     """
     found = [final_answer(reply, "program") for reply in replies]
     programs = [program for program in found if program and _form(program) is not None]
@@ -342,10 +343,10 @@ def agreed_program(replies: Sequence[str], own: str | None) -> str | None:
 def _weigh(
     replies: Sequence[str], asked: AnswerKind, own: tuple[str | None, float], paper: Scratch | None
 ) -> str | None:
-    """Return the answer with most weight: one per reply, less for a reply whose sums are wrong.
+    """Return the answer with most weight: 1 per reply, less if equations in a reply are wrong.
 
-    `own` is the reader's own answer with its weight; on a tie the reader trusts itself, then the
-    latest reply. Without paper nothing is recomputed and every reply counts the same.
+    `own` is the worker's own answer with its weight. Of replies, later ones weigh slightly more.
+    Without `paper` (working memory) no equation is checked, so all replies weigh about the same.
     """
     weights: dict[str, float] = {}
     for at, reply in enumerate(replies):
@@ -365,12 +366,12 @@ _MOST = re.compile(r"at most (\d+)")
 _CODE = r"class solution|stdin|standard input|```python|first line|\bprogram\b|\bprint\b"
 _ASKED_AGAIN = "leave all three lists empty"
 _KEEP = "I cannot do better.\n\nmodel_id = []\nsubtasks = []\naccess_list = []"
-"""What it says of its own answer in a later round: it has no way to judge it."""
+"""The reply to a prompt that asks for a better plan: a worker cannot judge the answer so far."""
 _FOUND = re.compile(
     r"element (?:with|whose|having|that has|which has|number)|is the atomic number of (?:an?|some|which)"
     r"|(?:places?|positions|steps) (?:after|before|from|forward|back|ahead|beyond)"
 )
-"""Something has to be found by a number that is computed first."""
+"""Matches a question in which an element must be found by a number that is computed first."""
 ROLES = {
     "facts": r"\bfacts?\b|knowledge|elements|planets|remembers|encyclop|looks? up|recit",
     "compute": r"arithmetic|comput|calculat|number theory|numbers|mathematic",
@@ -463,7 +464,7 @@ def _pick(role: str, cards: dict[int, str], paper: Scratch, taken: list[int]) ->
 
 
 def _plan_in_words(chat: Chat, why: str) -> str:
-    """Return a plan in words: what has to be known, what has to be computed, how it must end."""
+    """Return a plan in words: what to find out, what to compute, and how the answer must look."""
     names = list(dict.fromkeys(re.findall(name_pattern(), chat.question.lower())))[:6]
     steps = [f"Find out what the question needs about {name}." for name in names]
     steps += ["Put these values into the question.", "Work the calculation out step by step."]
@@ -485,7 +486,7 @@ ASIDES = (
 
 
 def _written_working(worker: Worker, chat: Chat, paper: Scratch) -> str:
-    """Return the working as this worker writes it out: what is asked, asides, steps."""
+    """Return the working that a worker writes before its answer: the question, asides, steps."""
     words = without_format(chat.question).split()[: round(12 * worker.verbosity)]
     asides = [ASIDES[at % len(ASIDES)] for at in range(round(1.5 * worker.verbosity))]
     half = len(asides) // 2

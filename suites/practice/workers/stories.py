@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""Word problems: prices, rates, ages, rows, parts of a whole."""
+"""Readers of word problems: prices, rates, stocks, averages, equal pieces, joint work."""
 
 import re
 from functools import reduce
@@ -48,7 +48,7 @@ CREW = rf"{A} [a-z]+ (?:can |could )?[a-z ]{{0,40}}?(?:in|take|takes|need|needs)
 
 
 def read_story(state: Rewriting) -> Node | None:
-    """Return the calculation behind a word problem, None when it is not one of these."""
+    """Return the calculation of a word problem, or None if no reader knows its kind."""
     nodes = (reader(state) for reader in READERS)
     return next((node for node in nodes if node is not None), None)
 
@@ -58,7 +58,7 @@ def _parts(state: Rewriting, pattern: str) -> list[list[Node]]:
 
 
 def _together(state: Rewriting) -> Node | None:
-    """Things that happen every so often coincide after the least common multiple."""
+    """Return the least common multiple of periods, if a text asks when events coincide."""
     if not state.find(r"together|same (?:time|moment|day|instant)|simultaneous|coincide|both"):
         return None
     every = r"(?:every|each|once in|once every|after every|at intervals of)"
@@ -86,7 +86,7 @@ def _sale(state: Rewriting) -> Node | None:
 
 
 def _unit_prices(state: Rewriting) -> list[list[Node]]:
-    """Return (how many, price) where a thing is priced in one place and counted in another."""
+    """Return (number, price) of things whose price and number are in different places of a text."""
     found: list[list[Node]] = []
     for match in re.finditer(UNIT_PRICE, state.text):
         counted = state.find(rf"{A} (?:[a-z]+ )?{re.escape(match[1])}(?:s|es)?\b")
@@ -115,7 +115,7 @@ def _asks(state: Rewriting, pattern: str) -> bool:
 
 
 def _average(state: Rewriting) -> Node | None:
-    """Return the sum of so many numbers from their average."""
+    """Return the sum of some numbers, if a text states how many they are and their average."""
     found = _first(state, rf"(?:average|mean) (?:\w+ )?of {A} [a-z]+ is {A}")
     return op("product", *found) if len(found) == 2 and _asks(state, r"sum|total|add") else None
 
@@ -125,7 +125,7 @@ _DOWN = r"gives?|gave|given|sells?|sold|los[te]\w*|eats?|ate|eaten|spends?|spent
 
 
 def _stock(state: Rewriting) -> Node | None:
-    """Something there at first, then more and less of it."""
+    """Return how much is left of a stock that a text states first and then adds to or reduces."""
     if not _asks(state, r"how (?:many|much)|what is"):
         return None
     has = r"(?:has|had|have|holds?|contains?|contained|there (?:are|were)|starts? with|started with|with|carries|carrying|owns?|owned|is|was|bakes?|baked)"
@@ -145,7 +145,7 @@ def _stock(state: Rewriting) -> Node | None:
 
 
 def _pieces(state: Rewriting) -> Node | None:
-    """The greatest equal measure of several lengths or heaps, or the least common one."""
+    """Return the greatest common divisor of lengths or amounts that are cut into equal pieces."""
     marks = state.marks(state.text)
     if len(marks) > 2 and marks[0].value == len(marks) - 1:
         marks = marks[1:]
@@ -176,7 +176,7 @@ def _legs(state: Rewriting) -> Node | None:
 
 
 def _jointly(state: Rewriting) -> Node | None:
-    """Two who need so long each, working side by side."""
+    """Return the time that two workers need together, if a text states the time of each alone."""
     jointly = state.find(r"together|both|side by side|at the same time|jointly")
     if not jointly or not _asks(state, r"how (?:long|many)|time"):
         return None

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""A text read as a calculation: letters bound, progressions and searches found, clauses in turn."""
+"""Read a text as a calculation: bind letters, find progressions and searches, read each clause."""
 
 import re
 from collections.abc import Callable
@@ -57,7 +57,7 @@ _DIGITS = re.compile(
 
 @lru_cache(maxsize=4096)
 def read_calculation(text: str, stories: bool) -> Node | None:
-    """Return the calculation a question asks for, None when no part of it is understood."""
+    """Return the calculation that a text asks for, or None if no part of the text is understood."""
     state = atomised(usual_words(plain_words(without_format(text))))
     state = _bind(state, lambda part: _clause(part, [], stories))
     readings = [_whole(state, stories), _in_turn(state, stories)]
@@ -66,7 +66,7 @@ def read_calculation(text: str, stories: bool) -> Node | None:
 
 
 def _finished(node: Node, state: Rewriting) -> Node:
-    """Return a calculation with the last step that its reading left out: a remainder, its digits."""
+    """Return a calculation with the last step that was left out: a remainder, or a digit sum."""
     last = _LAST_DIGITS.search(state.text)
     if last and node.operation != "remainder":
         many = int(state.at(last["many"]).value) if last["many"] else 1
@@ -94,7 +94,7 @@ def _copy(state: Rewriting, text: str) -> Rewriting:
 
 
 def _whole(state: Rewriting, stories: bool) -> Node | None:
-    """Read a text in one go."""
+    """Return the calculation of a text read as a whole, or None if nothing is understood."""
     _simplify(state)
     readers = (_find_progression, _find_search)
     if state.find(r"multiples?\b|divisible|primes?\b"):
@@ -111,7 +111,7 @@ def _whole(state: Rewriting, stories: bool) -> Node | None:
 
 
 def _in_turn(state: Rewriting, stories: bool) -> Node | None:
-    """Read a text clause by clause, each with what the clauses before it came to."""
+    """Return the calculation of a text read clause by clause, with earlier results, or None."""
     clauses = [part.strip(" ,") for part in _ENDS.split(state.text) if part.strip(" ,")]
     if len(clauses) < 2:
         return None
@@ -147,7 +147,7 @@ def _clause(part: Rewriting, memory: list[Node], stories: bool) -> list[Node]:
 
 
 def _simplify(part: Rewriting) -> None:
-    """Write "3 times 10", "twice 10" and "the square of 10" as numbers of their own."""
+    """Replace phrases such as "3 times 10" by the marks of their calculations."""
     for pattern, operation in _SIMPLE:
         for _ in range(4):
             found = pattern.search(part.text)
@@ -158,14 +158,14 @@ def _simplify(part: Rewriting) -> None:
 
 
 def _both(found: re.Match[str], part: Rewriting) -> str:
-    """Write "multiply A by B and C by D" as two products."""
+    """Return "multiply A by B and C by D" as the marks of two products."""
     first, second, third, fourth = map(part.at, found.groups()[1:])
     name = {"multiply": "product", "add": "sum", "divide": "quotient", "raise": "power"}[found[1]]
     return f"{part.atom(op(name, first, second))} and {part.atom(op(name, third, fourth))}"
 
 
 def _refer(part: Rewriting, memory: list[Node]) -> None:
-    """Put results of earlier clauses in the place of the words that point at them."""
+    """Replace words such as "it" or "both numbers" by the results of earlier clauses."""
     if not memory:
         return
     if len(memory) > 1:
@@ -213,7 +213,7 @@ _WORD_AFTER = r"(?!\s+(?!(?:and|is|be|to|or|by|divided|when|raised|plus|minus|ti
 
 
 def _bind(state: Rewriting, reader: Reader) -> Rewriting:
-    """Put what letters stand for in their place, as far as their meanings are understood."""
+    """Replace letters by their defined meanings, as far as these are understood; return `state`."""
     for _ in range(8):
         fold_infix(state)
         if not any(way(state, reader) for way in _WAYS):
@@ -257,7 +257,7 @@ def _meaning(words: str, state: Rewriting, reader: Reader) -> Node | None:
 
 
 def _bound(state: Rewriting, found: re.Match[str], meanings: dict[str, Node]) -> bool:
-    """Take a definition out of the text and put what its letters mean in their place."""
+    """Remove a definition from the text and replace its letters by their meanings; return True."""
     state.text = f"{state.text[: found.start()]} . {state.text[found.end() :]}"
     for name, node in meanings.items():
         _put(state, name, node)
@@ -265,7 +265,7 @@ def _bound(state: Rewriting, found: re.Match[str], meanings: dict[str, Node]) ->
 
 
 def _put(state: Rewriting, name: str, node: Node) -> None:
-    """Put an atom wherever a letter stands; the letter `a` only where it is not the article."""
+    """Replace a letter by a calculation's mark; the letters `a` and `i` not if they are words."""
     mark = state.atom(node)
     text = re.sub(rf"(#\d+)\s?{name}(?![a-z'])", rf"\1 * {mark}", state.text)
     for one, other in ((name, r"([bcknqxyz])"), (r"([akmnpxy])", name)):
@@ -297,7 +297,7 @@ _SUM = r"\bsum\b|total|altogether|in all\b|add(?:ed|ing)? (?:up|together|the)|ho
 
 @dataclass(slots=True)
 class _Found:
-    """What a text says about a progression."""
+    """What a text says about a progression: first term, step, number of terms, listed terms."""
 
     slots: dict[str, Node] = field(default_factory=dict[str, Node])
     listed: list[Node] = field(default_factory=list[Node])
@@ -333,7 +333,7 @@ def _fill(state: Rewriting) -> _Found:
 
 
 def _settle(found: _Found, geometric: bool, text: str) -> None:
-    """Work the first term and the step out from what is given."""
+    """Fill in a progression's first term and its difference or ratio from the terms listed."""
     slots = found.slots
     if len(found.listed) >= 2:
         first, second = found.listed[:2]
@@ -353,7 +353,7 @@ def _asked(found: _Found, text: str) -> Node | None:
 
 
 def _further(slots: dict[str, Node], first: Node, text: str) -> Node | None:
-    """Return what is asked of a progression whose first term and step or ratio are known."""
+    """Return the calculation asked of a progression with known first term and step, or None."""
     step, nth, count = (slots.get(key) for key in ("difference", "nth", "terms"))
     ratio = slots.get("ratio", number(1))
     adding = re.search(_SUM, text) is not None

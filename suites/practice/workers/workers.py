@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - one pattern to a line: wrapped, nobody can compare them
-"""Who the rehearsal workers are, what they make of a chat, and the paper they compute on.
+"""The rehearsal workers: their parameters, how they read a chat, and their working memory.
 
-A worker sees chat messages and nothing else: no question, no target, no suite.
+A worker sees chat messages and nothing else: no `Question`, no target, no suite.
 """
 
 import random
@@ -39,7 +39,7 @@ DIGITS = frozenset({"digit sum", "base conversion", "base reading"})
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One worker program with its parameters."""
+    """A rehearsal worker: a program that answers chats, with its parameters."""
 
     name: str
     manner: Manner = "solve"
@@ -55,7 +55,7 @@ class Worker:
     families: int = 0  # how many operations of programs it knows, commonest first
     code_slip: float = 0.0  # slips per line of a program
     passes: int = 1
-    """How often it works a problem out; two results that differ are settled by a third."""
+    """How often the worker computes a problem; a third result decides if two differ."""
     verbosity: float = 1.0
     prose: bool = False  # ends in prose ("So it is 42.") rather than in the asked form
     latency_s: float = 1.0
@@ -107,7 +107,7 @@ WORKERS: dict[str, Worker] = {
 
 
 def find_worker(name: str) -> Worker:
-    """Return a worker by name; UserError lists the known ones."""
+    """Return a rehearsal worker by name; UserError, which lists the known names, if unknown."""
     if name not in WORKERS:
         known = ", ".join(WORKERS)
         raise UserError(f"There is no rehearsal worker {name!r}; known workers: {known}.")
@@ -118,12 +118,12 @@ Number = int | Fraction
 
 
 class OutOfReach(Exception):
-    """This worker cannot do that: a limit of the program, turned into a weaker reply."""
+    """Raised if a computation passes a worker's limits; the worker then gives a weaker reply."""
 
 
 @dataclass(slots=True)
 class Scratch:
-    """Working memory for one reply."""
+    """Working memory of a worker for one reply: random errors (slips) and lines of working."""
 
     random: random.Random
     worker: Worker
@@ -132,21 +132,22 @@ class Scratch:
     slipped: int = 0
 
     def learnt(self, operation: str) -> None:
-        """Raise `OutOfReach` unless the operation is one this worker has learnt."""
+        """Raise OutOfReach (a worker's limit) if the worker has not learnt an operation."""
         if self.worker.knows and operation not in self.worker.knows:
             raise OutOfReach(f"I do not know how to work out a {operation}")
 
     def slips(self, operations: float = 1.0) -> bool:
-        """Say whether any of some elementary operations goes wrong.
+        """Return whether one of `operations` elementary operations goes wrong, at random.
 
-        Always one draw, so that workers that share a stream stay in step when their rates differ.
+        It draws one random number, so that workers that share a stream stay in step even if their
+        rates of slips differ.
         """
         wrong = self.random.random() < 1.0 - (1.0 - self.slip) ** operations
         self.slipped += wrong
         return wrong
 
     def hold(self, value: Number, operations: float = 1.0) -> Number:
-        """Return a result as it lands on the paper: refused when too long, sometimes misread."""
+        """Return a result as the worker writes it, sometimes wrong; OutOfReach if too long."""
         size = len(str(abs(value.numerator))) if abs(value.numerator) < 10**4000 else 4001
         if size > self.worker.digits:
             raise OutOfReach(f"a number of {size} digits is too long for me")
@@ -156,12 +157,12 @@ class Scratch:
         return value - bump if value > bump and self.slipped % 2 else value + bump
 
     def search(self, steps: int) -> None:
-        """Raise `OutOfReach` when a search is longer than this worker can follow."""
+        """Raise OutOfReach (a worker's limit) if a search has more steps than the worker can."""
         if steps > self.worker.reach:
             raise OutOfReach(f"a search of {steps} steps is too long for me")
 
     def note(self, line: str) -> None:
-        """Write one line of working."""
+        """Add a line of working to those of the reply, which has at most 40."""
         if len(self.lines) < 40:
             self.lines.append(line[:300])
 
@@ -192,7 +193,7 @@ MAX_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One request as a worker understands it."""
+    """A request as a worker understands it: question, subtask, earlier replies, kind of answer."""
 
     question: str
     subtask: str
@@ -201,16 +202,16 @@ class Chat:
     options: tuple[tuple[str, str], ...]  # the choices, as (letter, text)
     asked: AnswerKind
     gathered: bool = False
-    """Whether earlier replies came numbered, to be made one: this worker is to aggregate."""
+    """Whether earlier replies are a numbered list, so that the worker must make one of them."""
 
     @property
     def everything(self) -> str:
-        """The question with this worker's own subtask."""
+        """The question, followed by the worker's own subtask."""
         return f"{self.question}\n\n{self.subtask}".strip()
 
 
 def read_chat(messages: Sequence[ChatMessage]) -> Chat:
-    """Take a request apart; total: any sequence of messages is some chat."""
+    """Return a request as question, subtask, earlier replies ...; any messages can be read."""
     system = _bounded("\n".join(m.text for m in messages if m.role == "system"))
     users = [_bounded(m.text) for m in messages if m.role == "user"]
     earlier = [_bounded(m.text) for m in messages if m.role == "assistant"]
@@ -228,7 +229,7 @@ def read_chat(messages: Sequence[ChatMessage]) -> Chat:
 
 
 def _bounded(text: str) -> str:
-    """Return a text of bounded length with bounded numbers, so that no reader is overwhelmed."""
+    """Return a text cut at MAX_CHARS characters, with each number in it cut at 400 digits."""
     return re.sub(r"\d{400,}", lambda run: run[0][:400], text[:MAX_CHARS])
 
 
@@ -241,7 +242,7 @@ def _answer_kind(text: str, options: tuple[tuple[str, str], ...]) -> AnswerKind:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split a first turn into question and subtask: what follows the answer-format paragraph."""
+    """Split a first turn into question and subtask, which follows the answer-format paragraph."""
     paragraphs = text.split("\n\n")
     for at in range(len(paragraphs) - 1, 1, -1):
         if _FORMAT_END.search(paragraphs[at - 1]) and not _OPTION.search(paragraphs[-1]):
@@ -256,7 +257,7 @@ def _numbered(system: str) -> list[str]:
 
 
 def final_answer(reply: str, asked: AnswerKind) -> str | None:
-    """Return the answer that an earlier reply ends with, None when it commits to none."""
+    """Return the answer with which an earlier reply ends, or None if the reply states none."""
     if asked == "program":
         blocks = _CODE.findall(reply)
         return str(blocks[-1]).strip("\n") if blocks else None
@@ -331,7 +332,7 @@ def spell_out(text: str) -> str:
 
 
 def _in_order(found: re.Match[str]) -> str:
-    """Return an ordinal in digits; first and second stay words, they have other uses."""
+    """Return an ordinal in digits; `first` and `second` stay words, since they have other uses."""
     tens, last = TENS.get(found[1] or "", 0), found[2]
     if not tens and last not in _PLACES:
         return found[0]
@@ -405,7 +406,7 @@ _BOTH = re.compile(r"(\d+)(?=[^.,;?\d]*\bboth\b)|\bboth\b[^.,;?\d]*?(\d+)")
 
 @lru_cache(maxsize=4096)
 def usual_words(text: str) -> str:
-    """Return a plain text with everyday words replaced by usual ones.
+    """Return a plain text with everyday words replaced by the usual words of mathematics.
 
     >>> usual_words("Which of 14, 15 and 16 can be evenly divided by 7?")
     'Which of 14, 15 and 16 are divisible by 7?'
@@ -420,7 +421,7 @@ _PIECES = re.compile(r"[^\W\d_]{1,6}|\d{1,3}|\n+|[^\w\s]|_")
 
 
 def count_tokens(text: str) -> int:
-    """Return the number of tokens.
+    """Return the number of tokens in a text, by a deterministic tokenizer that no real model has.
 
     >>> count_tokens("The answer is 1234.")
     6
