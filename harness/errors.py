@@ -23,7 +23,7 @@ class WorkerError(PodiumError):
 
 
 class CassetteMiss(WorkerError):
-    """A recorded worker has no reply to this request and repetition; no other reply replaces it."""
+    """A cassette (file of recorded replies) has no reply to this request and repetition."""
 
 
 class FrameworkError(WorkerError):
@@ -39,7 +39,7 @@ class SpendLimit(PodiumError):
 
 
 class QuestionLimit(SpendLimit):
-    """A question, or a served request, reached `--max-usd-per-query`: it ends, and others go on."""
+    """A question or a served request reached `--max-usd-per-query`; all others go on."""
 
 
 class DayLimit(SpendLimit):
@@ -64,7 +64,7 @@ def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return the start of an error message: the choice most similar to `name`, if any is.
+    """Return an error message's start, with the choice most similar to `name`; empty if none is.
 
     >>> did_you_mean("audti", ["run", "audit"]), did_you_mean("olympus", ["run", "audit"])
     ("Did you mean 'audit'? ", '')
@@ -87,7 +87,7 @@ def no_such(
 
 
 def shipped_file(noun: str, name: str, folder: Path) -> Path:
-    """Return `name` if it is a .toml path, else its file in `folder`; UserError if it is absent."""
+    """Return the path of a .toml file, named by path or by a name in `folder`; else UserError."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if path.is_file():
         return path
@@ -99,7 +99,7 @@ def shipped_file(noun: str, name: str, folder: Path) -> Path:
 
 
 NO_OBJECT = "Input should be an object"
-"""Replaces pydantic's message, which would name a class of podium."""
+"""Error message for a value that is not a JSON object; pydantic's own names a class of podium."""
 
 
 def first_fault(error: "ValidationError") -> tuple[str, str]:
