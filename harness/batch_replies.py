@@ -68,7 +68,7 @@ STOPS: Mapping[str, StopReason] = {
 FAILED = re.compile(r"error|abort|cancel|fail|insufficient|network|time.?out")
 """Words in a finish reason that mean that a failure ended the reply."""
 WITHOUT_TEXT = ("max_tokens", "model_length", "content_filter")
-"""Stop reasons of replies that may have no text."""
+"""Inspect's stop reasons of replies that may have no text."""
 UNDONE = ("failed", "cancelled", "queued", "in_progress")
 """Values of `status` in a body of OpenAI's Responses API that holds no reply."""
 TOOLS = "calls tools, and a cassette can replay text only"
@@ -255,7 +255,7 @@ class BatchReply:
 
 
 def read_replies(endpoint: Endpoint, body: Json, place: str) -> list[BatchReply]:
-    """Return the replies in a response body, one for each choice; an empty list if it failed."""
+    """Return the replies in a response body, one per choice; an empty list if the call failed."""
     read = _chat_replies if endpoint == "chat" else _responses_replies
     return read(body, place)
 
@@ -453,7 +453,7 @@ class _Batch:
     rows: list[RecordedReply] = field(default_factory=list[RecordedReply])
     draws: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     waiting: set[str] = field(default_factory=set[str])
-    """Ids of requests without a result so far."""
+    """Values of `custom_id` of requests without a result so far."""
     answered: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:

@@ -95,7 +95,7 @@ class BridgedQuestion:
         return error
 
     def escaped(self, action: str) -> Exception:
-        """Return the error for a refused connection or program; store it if it is the first."""
+        """Return the error for a refused connection or program; the first error is stored."""
         return self.note(Escaped(f"{self.framework} {action}"))
 
     @property
@@ -104,7 +104,7 @@ class BridgedQuestion:
         return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
 
     def refuse(self, name: str) -> NoReturn:
-        """Raise UserError for a model that is no worker of this pool."""
+        """Raise UserError if a framework calls a model that is no worker of this pool."""
         names = ", ".join(self.aliases)
         raise self.note(
             UserError(
@@ -171,7 +171,7 @@ class BridgedQuestion:
 
 
 def bridge_framework(name: str, framework: Framework) -> System:
-    """Return a system whose answers come from a framework in this process."""
+    """Return a system whose answers come from an agent framework in this process."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)

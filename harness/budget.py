@@ -41,7 +41,7 @@ class LimitName:
     """`question` or `request` if the limit is per question or per request, so that reaching it ends
     no other; else empty."""
     ends: datetime | None = None
-    """When the next day begins; None if the limit is not per day."""
+    """Time at which the next day begins; None if the limit is not per day."""
 
 
 class Lease(Protocol):

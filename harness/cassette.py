@@ -183,7 +183,7 @@ def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
-    """Return {file name: sha256} of each cassette that a pool replays; its folder may move."""
+    """Return {file name: sha256} of the cassettes that a pool replays; folders may differ."""
     return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
@@ -348,7 +348,7 @@ class RecordSummary:
 
     @property
     def rows(self) -> int:
-        """The number of recorded replies of all workers."""
+        """The number of recorded replies, over all workers."""
         return sum(self.workers.values())
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 
 
 class RunContext(NamedTuple):
-    """The context of a run, of its current task, and of the call in flight."""
+    """Facts about a run, its current task, and the call in flight, which running code can read."""
 
     log_dir: Path = Path()  # relative file arguments are resolved against it
     spec: "PoolSpec | None" = None  # the run's pool, used wherever its name is given
@@ -52,7 +52,7 @@ _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  #
 
 
 def current() -> RunContext:
-    """Return the context of the running task or thread."""
+    """Return the `RunContext` of the running task or thread."""
     return _CONTEXT.get()
 
 

@@ -42,7 +42,7 @@ class LengthRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Lookalike:
-    """An error message that resembles a `LengthRefusal` but has another cause."""
+    """An error message that resembles "request too long" (`LengthRefusal`), for another cause."""
 
     server: str
     status: int

@@ -113,7 +113,7 @@ class Envelope:
     now_s: float = 0.0
     """End of the latest reply, in seconds on the critical path."""
     refused: bool = False
-    """Whether the budget prevented a call, or a reply came too late."""
+    """Whether the equal budget prevented a call, or a reply came too late."""
     _settled: anyio.Event = field(default_factory=anyio.Event)
 
     @property

@@ -31,7 +31,7 @@ class FrameworkError(WorkerError):
 
 
 class Escaped(FrameworkError):
-    """A framework tried a connection or program that podium cannot record; it was refused."""
+    """A framework tried a connection or program that podium cannot record, and was refused."""
 
 
 class SpendLimit(PodiumError):
@@ -39,11 +39,11 @@ class SpendLimit(PodiumError):
 
 
 class QuestionLimit(SpendLimit):
-    """A question or a served request reached `--max-usd-per-query`; all others go on."""
+    """A question or a served request reached `--max-usd-per-query`; all other questions go on."""
 
 
 class DayLimit(SpendLimit):
-    """The spending limit of a day is reached; the next day begins at `ends`."""
+    """The day's spending limit of `podium serve` is reached; the next day begins at `ends`."""
 
     def __init__(self, sentence: str, ends: datetime) -> None:
         """Store the message and the time at which a new daily limit begins."""
@@ -56,7 +56,7 @@ class TooManyMasked(PodiumError):
 
 
 def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
-    """Yield the message of a check's `UserError`; nothing if the check passes."""
+    """Call `check`, and yield the message of its `UserError`; yield nothing if it passes."""
     try:
         check(*arguments)
     except UserError as error:

@@ -296,7 +296,7 @@ class Session:
         return replies
 
     def so_far(self) -> Answer:
-        """Return the best answer so far: the majority vote of `candidates`."""
+        """Return the best answer so far: the majority vote of the replies in `candidates`."""
         return self.answer(vote(self.question.kind, [reply.text for reply in self.candidates]))
 
     def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:

@@ -425,7 +425,7 @@ class _Choices:
         return UNCLEAR if RULE["several"].match(plain) else None
 
     def lists(self, text: str) -> bool:
-        """Return whether a text lists several options by their letters."""
+        """Return whether a text lists several options of a question by their letters."""
         letters = set(_of(self.letters, r"[(\[](@)[)\]]").findall(text))
         listed = len(letters) > 2 or pattern("listed", self.letters).search(text)
         return bool(listed) and not RULE["reasons"].search(text)

@@ -50,7 +50,7 @@ ZSTD = 93
 
 
 class TooLarge(ValueError):
-    """A file, or its unpacked content, is larger than the limit for its kind."""
+    """A file, or its unpacked content, is larger than the limit for this kind of file."""
 
 
 def regular_size(path: Path) -> int:
@@ -209,7 +209,7 @@ class Limited(RawIOBase):
         self._stream, self._left = stream, max(4 * SMALL, RATIO * packed)
 
     def readable(self) -> bool:
-        """Return True: the stream can be read."""
+        """Return True: the stream can be read, as `io.RawIOBase` asks."""
         return True
 
     def readinto(self, buffer: Any) -> int:

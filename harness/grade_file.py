@@ -76,7 +76,7 @@ class VerdictFile:
         self._read()
 
     def add(self, verdict: Verdict) -> None:
-        """Append a verdict and flush it, so that a killed run keeps it."""
+        """Append a verdict to the file at once, so that it survives if the run is killed."""
         text = json.dumps(verdict, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
             if (self._writer.write(text) or 0) < len(text):

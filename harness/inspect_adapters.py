@@ -1,4 +1,4 @@
-"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score."""
+"""The adapters to Inspect: a System becomes a Solver, a Suite a Task, a Grade a Score."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -250,7 +250,7 @@ def as_task(
 FIRST = ("sampleStatus", "sampleId", "input", "target", "answer", "cost")
 COLUMNS = [TaskSamplesColumn(id=column) for column in FIRST]
 VIEW = ViewerConfig(task_samples_view=TaskSamplesView(name=PODIUM, columns=COLUMNS))
-"""Columns that Inspect's viewer shows first; it would hide the cost otherwise."""
+"""Columns that Inspect's viewer shows first; unlisted, the cost would be hidden."""
 
 
 def _names(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class MatrixQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Scores and costs, one row per question and one column per worker."""
+    """Scores and costs of workers, one row per question and one column per worker."""
 
     name: str
     source: str  # where the data is from, with its version or digest

@@ -51,7 +51,7 @@ first."""
 
 
 def open_files() -> int:
-    """Return the maximum number of open files of this process."""
+    """Return how many files this process may have open at the same time."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
@@ -81,7 +81,7 @@ class ConnectionLimits:
     body_s: float = 120
     """Timeout from the end of a request's headers to the end of its body."""
     unread_s: float = 30
-    """Time in which a client must read at least 64 KiB of a waiting answer."""
+    """Time in which a client must read at least 64 KiB of an answer that waits to be sent."""
     idle_s: float = 120
     """Timeout between two requests; long, because a trainer pauses and fails if it is
     disconnected."""
@@ -145,7 +145,7 @@ class _Connection(H11Protocol):
         return "body" if is_read else None
 
     def note(self, now: float) -> None:
-        """Restart the timeout if the client has made progress since the last check."""
+        """Note what the server waits for; restart the timeout if the client made progress."""
         self.noted = self.awaited
         state = (self.noted, self.cycle, self._resumed)
         unread = self.transport.get_write_buffer_size()
@@ -157,7 +157,7 @@ Client = str  # an IPv4 address or an IPv6 network
 
 
 class _HeldConnections:
-    """All connections of a server, oldest first, in total and by client."""
+    """All open connections of a server, oldest first, in total and by client."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -188,7 +188,7 @@ class _HeldConnections:
             self._look_later(new.loop)
 
     def forget(self, connection: _Connection) -> None:
-        """Remove a connection from the counts."""
+        """Remove a connection from the server's open connections."""
         client = self._all.pop(connection, None)
         if client is not None:
             del self._by_client[client][connection]

@@ -175,7 +175,7 @@ def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
 
 
 def is_unscored(sample: EvalSample) -> bool:
-    """Return whether a sample has no verdict."""
+    """Return whether a sample has no score, or a score without a value."""
     scores = list((sample.scores or {}).values())
     return not scores or any(
         isinstance(score.value, float) and math.isnan(score.value) for score in scores

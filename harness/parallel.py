@@ -25,7 +25,7 @@ from podium.harness.text import escape_controls
 
 @dataclass(slots=True)
 class ProgressLine:
-    """A run's progress, in (question, epoch) pairs."""
+    """A run's progress: how many (question, epoch) pairs are answered."""
 
     title: str
     total: int
@@ -33,7 +33,7 @@ class ProgressLine:
     done: int = 0
 
     def tick(self) -> None:
-        """Count one answered pair and update the line."""
+        """Count one answered (question, epoch) pair and update the line."""
         self.done += 1
         if self.bar.console.is_terminal:
             self.bar.advance(self.bar.task_ids[0])

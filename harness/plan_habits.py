@@ -21,14 +21,14 @@ class PlanHabits:
 
     plans: int
     one_step: float
-    """Share of plans with one step."""
+    """Share of a conductor's plans with exactly one step."""
     distinct: int
     """Number of different shapes: a plan's workers and the steps that each reads
     (`Workflow.shape`)."""
     commonest: float
     """Share of plans with the most frequent shape."""
     workers: Mapping[str, float]
-    """Each worker's share of all steps."""
+    """Worker -> its share of the steps of all plans."""
 
     @property
     def worker_entropy(self) -> float:

@@ -72,9 +72,9 @@ class Pool:
     so_far: Callable[[], Answer] | None = None
     """Returns the best answer that the system has so far; None before the first reply."""
     public_tests: PublicTests | None = None
-    """Runs a program on a question's public tests; None if the suite has none."""
+    """Grades a program by a question's public tests; None if the suite has none."""
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
-    """A system's state between the turns of a sample."""
+    """State that a system keeps between the turns of a sample."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _said: dict[tuple[str, str], ChatMessage] = field(
         default_factory=dict[tuple[str, str], ChatMessage]
@@ -88,7 +88,7 @@ class Pool:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Worker names in pool order, without conductor, grader and variants."""
+        """Names of the workers in pool order, without conductor, grader and variants."""
         roles = (CONDUCTOR, GRADER, *self.variants)
         return tuple(name for name in self.models if name not in roles)
 
@@ -192,7 +192,7 @@ class Pool:
                 return await ask_once(request, self.spend, partial(_generate, request, number))
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
-        """Return a program's grade on the public tests; UserError if there are none."""
+        """Return the grade of a program by the public tests; UserError if the suite has none."""
         if self.public_tests is None:
             raise UserError("A system asked for public tests, and this suite shows none.")
         return await self.public_tests(question.sealed(), reply)

@@ -59,7 +59,7 @@ class WorkerSpec(BaseModel):
     model: str = Field(pattern=r"^[^/\s]+/\S+$")
     """Inspect model id with provider: `openai/gpt-5`, `rehearsal/abacus`."""
     card: str = ""
-    """The worker's strengths, for conductors that see worker cards."""
+    """A description of the worker's strengths, for conductors that read worker cards."""
     price: str | dict[str, Any] = ""
     """Key in the price book (default: the model id), or a table like a price book's entry."""
     knowledge_cutoff: str = UNKNOWN
@@ -170,7 +170,7 @@ def provider_of(model: str) -> str:
 
 
 class PoolSpec(BaseModel):
-    """A validated pool file: its workers, other models and prices."""
+    """A validated pool file: its workers, its other models and its prices."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -340,7 +340,7 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
 
 
 def _exact(value: object) -> object:
-    """Return a price table with floats as strings, the format of price books."""
+    """Return a price table in the format of price books: every float becomes a text."""
     if isinstance(value, dict):
         table = cast(dict[str, object], value)
         return {name: _exact(field) for name, field in table.items()}
@@ -397,7 +397,7 @@ def _line_of(text: str, place: tuple[int | str, ...]) -> int:
 
 
 def with_conductor(spec: PoolSpec, conductor: WorkerSpec | None) -> PoolSpec:
-    """Return a pool with another conductor; None keeps the pool's conductor."""
+    """Return a pool with another conductor; with `conductor` None, the same pool."""
     return spec.model_copy(update={"conductor": conductor}) if conductor else spec
 
 

@@ -37,9 +37,9 @@ class ProfileRow:
     suite: str
     worker: str
     asked: int
-    """Number of graded questions."""
+    """Number of the worker's graded replies."""
     right: float
-    """Sum of the questions' grades, each from 0 to 1."""
+    """Sum of the grades of the worker's replies, each from 0 to 1."""
     no_answer: int
     """Number of questions graded wrong because no answer was found in the reply."""
     usd: float | None
@@ -120,7 +120,7 @@ def refuse_older_graders(
 
 
 def worker_of(run: SystemRun) -> str:
-    """Return the name of the worker in a single worker's run."""
+    """Return the name of the worker that answered alone in a run of `single:WORKER`."""
     return run.facts.system.removeprefix(SINGLE)
 
 
@@ -178,7 +178,7 @@ class ProfileTable:
 
     @property
     def spread(self) -> Floats:
-        """Standard deviation of the accuracies (of a Beta distribution)."""
+        """Standard deviation of the workers' accuracies by kind (of a Beta distribution)."""
         return np.sqrt(self.mean * (1 - self.mean) / (self.asked + 3))
 
     def of_workers(self, order: Sequence[int]) -> "ProfileTable":

@@ -31,7 +31,7 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
 _CODE_ON_FENCE = re.compile(r"[ \t]*`{3,}((?:async |def |class |import |from ).*)")
 _CODE_LINE = re.compile(r"^(?:async |def |class |import |from |@)", re.M)
 _GOES_ON = re.compile(r"[\s)\]}#]|(?:else|elif|except|finally)\b")
-"""The start of a line that belongs to the statement before it."""
+"""The start of a line that belongs to the Python statement before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _is_all_code(text: str) -> bool:
 
 
 def _value(statement: ast.stmt) -> ast.AST:
-    """Return the expression of an expression statement, else the statement."""
+    """Return the expression of an expression statement; else the statement itself."""
     return statement.value if isinstance(statement, ast.Expr) else statement
 
 
@@ -176,7 +176,7 @@ def _bare(reply: str, names: Sequence[str]) -> str | None:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield groups of lines of a text, each starting with an unindented line."""
+    """Yield groups of lines of a text, each from one unindented line to the next."""
     lines: list[str] = []
     for line in text.split("\n"):
         if lines and line and not _GOES_ON.match(line) and not lines[-1].startswith("@"):
@@ -234,7 +234,7 @@ def _bound_by(node: ast.AST) -> set[str]:
 
 
 def _targets(node: ast.stmt) -> set[str]:
-    """Return the names that a statement defines or assigns."""
+    """Return the names that a Python statement defines or assigns."""
     targets = [*getattr(node, "targets", ()), *filter(None, [getattr(node, "target", None)])]
     inner = (leaf for target in targets for leaf in ast.walk(target))
     return _bound_by(node).union(*map(_bound_by, inner))

@@ -59,7 +59,7 @@ class Question:
     topic: str = ""
     """The question's subject within its suite; empty if it has none."""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """Visible facts as plain JSON values: public tests, starter code, choices."""
+    """Facts that systems may see, as plain JSON values: public tests, starter code, choices."""
 
     def sealed(self) -> "Question":
         """Return the question as a system may see it: without its target."""
@@ -82,7 +82,7 @@ class Usage:
     """Tokens written to the provider's cache, for any duration."""
     reasoning: int | None = None
     cache_write_1h: int = 0
-    """Part of `cache_write` that is cached for an hour, at another rate."""
+    """Part of `cache_write` that the provider keeps for an hour, at another price."""
     orchestration_in: int = 0
     """Input tokens that a product spends on its own models, cached tokens included."""
     orchestration_in_cached: int = 0
@@ -115,12 +115,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A worker's reply to one request."""
+    """A worker's reply to one request, with its tokens and dollars."""
 
     worker: str
     text: str
     usage: Usage | None
-    """Tokens of the call; None if the provider reported none: unknown, not zero."""
+    """Tokens of the call; None if the provider reported no usage: unknown, not zero."""
     usd: Decimal | None = None
     """Dollars by the run's price book; None if the call has no price or the pool no book."""
     too_long: bool = False
@@ -146,7 +146,8 @@ class Answer:
     stopped: str | None = None
     """The limit that ended the work early, e.g. `calls`; None if the work ran to its end."""
     plan: str | None = None
-    """The planned workflow (JSON), or why the plan was malformed."""
+    """The plan as a workflow in JSON, or why the plan was malformed; None if nothing was
+    planned."""
     noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     """A system's log entries on how it decided: JSON values, no text of a question or reply, e.g.
     a cascade's confidence or a router's fallback. Under `FALLBACK`: podium's own sentence, which is

@@ -153,7 +153,7 @@ class PaidReplies:
             file.drop(key)
 
     def forget(self, logged: Mapping[str, float]) -> None:
-        """Delete the replies of logged samples that are older than the sample's log."""
+        """Delete replies of logged samples, given as {sample: time of log}, older than the log."""
         if self.path is None or not self.path.exists():
             return
         if (file := self.open()) and not file.forget(logged):

@@ -33,7 +33,7 @@ class Interrupted(KeyboardInterrupt):
     """A command was stopped by a signal."""
 
     def __init__(self, number: int) -> None:
-        """Store the signal's number."""
+        """Store the number of the signal that stopped the command."""
         super().__init__()
         self.number = number
 
@@ -79,7 +79,7 @@ class Shutdown:
 
     @contextmanager
     def handlers(self) -> Generator[None]:
-        """Handle SIGTERM and SIGHUP like Ctrl-C for the duration of the block."""
+        """Handle SIGTERM and SIGHUP like Ctrl-C for the duration of the `with` block."""
         self._before = {number: signal.getsignal(number) for number in ALIKE}
         # Any other handler belongs to a calling program and is kept.
         ours = [number for number in ALIKE[1:] if self._before[number] is signal.SIG_DFL]
@@ -162,7 +162,7 @@ class Shutdown:
         self._cancel()
 
     def _cancel(self) -> None:
-        """Cancel the command as Ctrl-C does: logs and journals are closed properly."""
+        """Cancel the command as Ctrl-C does, so that logs and journals are closed properly."""
         self._state = "cancelled"
         self._stop_timer()
         handler: Any = self._interrupt or signal.getsignal(signal.SIGINT)

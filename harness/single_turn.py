@@ -22,7 +22,7 @@ from podium.harness.errors import UserError
 from podium.harness.execute import first_failure
 
 MODEL = "podium/reply"
-"""The model name in outputs that contain a given reply."""
+"""The model name in outputs that contain a given reply instead of a model's."""
 
 ResultT = TypeVar("ResultT")
 

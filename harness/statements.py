@@ -17,7 +17,7 @@ LONGEST = 400  # Maximum characters of a value after a label
 MOST_BOXES = 10  # Maximum boxes that are read, from the end
 MOST_BETWEEN = 6  # Maximum words between two sentences that agree, without joining words
 ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
-"""Words of labels that stand before an answer, in lower case."""
+"""Words of labels that stand before an answer, such as `answer`, in lower case."""
 ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
@@ -192,7 +192,7 @@ def _below(gap: str, statement: Statement, reply: str) -> bool:
 
 
 def places(text: str, word: str, start: int = 0) -> Iterator[int]:
-    """Yield each offset of a word in a text."""
+    """Yield the offset of each occurrence of a word in a text, from `start` on."""
     offset = text.find(word, start)
     while offset >= 0:
         yield offset
@@ -350,7 +350,7 @@ def last_lines(tail: str) -> list[str]:
 
 
 def last_sentences(lines: Sequence[str]) -> list[str]:
-    """Return the sentences of the last three lines, the last one first."""
+    """Return the sentences of the last three of `lines`, the last sentence first."""
     sentences = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
     return [sentence.strip(" *") for sentence in reversed(sentences)]
 

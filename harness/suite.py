@@ -39,7 +39,7 @@ class Card:
     sizes: Mapping[Split, int]
     """Number of questions that `load` returns per split; empty if only loading can tell."""
     licence: str
-    """The licence as the origin states it."""
+    """The questions' licence, as their origin states it."""
     human: str
     """Results of humans, with the source; else `NONE_PUBLISHED`."""
     about: str
@@ -59,7 +59,7 @@ class Suite(Protocol[BoxT]):
 
     @property
     def name(self) -> str:
-        """The name on the command line and in tables, e.g. `aime25`."""
+        """The suite's name on the command line and in tables, e.g. `aime25`."""
         ...
 
     @property
@@ -89,7 +89,7 @@ class Suite(Protocol[BoxT]):
 
     @property
     def needs_box(self) -> bool:
-        """True if grading runs model-written programs."""
+        """True if grading runs model-written programs, which need a sandbox."""
         ...
 
     @property
@@ -136,7 +136,7 @@ class NeedsPackages(Protocol):
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """A suite without some of its benchmark's questions."""
+    """A suite that leaves out some of its benchmark's questions."""
 
     @property
     def left_out(self) -> Mapping[str, str]:
@@ -150,7 +150,7 @@ class Varied(Protocol):
 
     @property
     def epochs(self) -> int:
-        """Default number of epochs."""
+        """Default number of epochs (passes over the questions)."""
         ...
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
@@ -173,7 +173,7 @@ class Prompted(Protocol):
         ...
 
     def prompted(self, prompt: Prompt) -> Suite[Any]:
-        """Return the same suite with another of its prompts."""
+        """Return the same suite with the named prompt instead of its own."""
         ...
 
 
@@ -182,7 +182,7 @@ class ModelGraded(Protocol):
     """A suite with replies that only a model, in the role `grader`, can judge."""
 
     def needs_judge(self, question: Question) -> bool:
-        """Return whether no rule can grade this question; `grade` raises for it."""
+        """Return whether no rule can grade this question; `grade` then raises an error."""
         ...
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
@@ -195,7 +195,7 @@ class Explained(Protocol):
     """A suite whose replies are read by the rules of harness/rules."""
 
     def read(self, question: Question, reply: str) -> "Reading[Any]":
-        """Return a reply's answer, and the result of each stage of reading."""
+        """Return the answer that a reply gives, and the result of each stage of reading."""
         ...
 
 
@@ -213,7 +213,7 @@ class Rewarding(Protocol):
     """A suite whose grades include a second verdict, which training rewards do not need."""
 
     def for_reward(self) -> Suite[Any]:
-        """Return a suite with the same grades, without the second verdict."""
+        """Return a suite with the same grades, but without the second verdict."""
         ...
 
 

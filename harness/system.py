@@ -66,7 +66,7 @@ class Calls:
         return self.expected(workers, args) if callable(self.expected) else self.expected
 
     def most_planning(self, args: Mapping[str, Any]) -> int:
-        """Return the maximum conductor calls for a question."""
+        """Return the maximum number of conductor calls for a question."""
         return self.conductor(args) if callable(self.conductor) else self.conductor
 
 
@@ -100,7 +100,7 @@ class SystemMethods:
         return None
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why the system cannot use a pool, a sentence without its name; None if it can."""
+        """Return why the system cannot use a pool, without the system's name; None if it can."""
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
@@ -128,7 +128,7 @@ class SystemMethods:
         raise NotImplementedError
 
     def explorer(self) -> Explorer:
-        """Return the explorer of a system that learns from trial runs, not by `learn`."""
+        """Return the explorer of a system that learns from trial runs, and not by `learn`."""
         raise NotImplementedError
 
     def replaces(self, method: str) -> bool:
@@ -140,12 +140,12 @@ class Exploring(SystemMethods):
     """Methods of a system that learns from trial runs and overrides nothing else."""
 
     def __init__(self, make: Callable[[], Explorer]) -> None:
-        """Store the function that makes the system's explorer."""
+        """Store `make`, the function that makes the system's explorer (chooser of trial runs)."""
         super().__init__()
         self._make = make
 
     def explorer(self) -> Explorer:
-        """Return the system's explorer, which makes the trial runs."""
+        """Return the system's explorer, which chooses the trial runs."""
         return self._make()
 
 
@@ -163,7 +163,7 @@ class SystemCard:
     `registered`."""
     summary: str
     source: str
-    """Paper, repository, or `podium` for podium's own systems."""
+    """Where the method comes from: paper, repository, or `podium` for podium's own systems."""
     calls: Calls
     group: Group = "contestants"
     prompts: tuple[str, ...] = ()
@@ -198,7 +198,7 @@ class SystemCard:
 
     @property
     def explores(self) -> bool:
-        """Whether the system learns from trial runs."""
+        """Whether the system learns from trial runs on train questions."""
         return self.methods.replaces("explorer")
 
     @property

@@ -191,7 +191,7 @@ class SystemAPI(NoModel):
     async def count_tokens(
         self, input: str | list[ChatMessage], config: GenerateConfig | None = None
     ) -> int:
-        """Return an estimate of a conversation's tokens."""
+        """Return an estimate of a conversation's tokens: a quarter of its characters."""
         text = input if isinstance(input, str) else "".join(turn.text for turn in input)
         return len(text) // CHARACTERS + 1
 

@@ -104,7 +104,7 @@ class TaskSuite:
 
     @property
     def epochs(self) -> int:
-        """Number of times that the task asks each question."""
+        """Number of times that the Inspect task asks each question."""
         return self._task.epochs or 1
 
     @property
@@ -132,11 +132,11 @@ class TaskSuite:
         return sorted(rows, key=_by_id) if self._task.dataset.shuffled else rows
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Raise UserError: a task reads its own data."""
+        """Raise UserError, because an Inspect task reads its own data."""
         raise UserError(f"{self.name} is an Inspect task, which reads its own data.")
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Return the question: a task asks the same in each epoch."""
+        """Return the question itself, because an Inspect task asks the same in each epoch."""
         return question
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
@@ -271,7 +271,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unfit(task: Task) -> str:
-    """Return why systems cannot answer a task; empty if they can."""
+    """Return why systems cannot answer an Inspect task; empty if they can."""
     if not task.scorer:
         return "has no scorer, and podium compares scores"
     if not len(task.dataset):

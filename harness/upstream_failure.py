@@ -338,10 +338,10 @@ class RetryWait(wait_base):
 
     who: str
     backoff: WaitBaseT
-    """The wait after failures of which the provider requests no wait."""
+    """Computes the wait after failures for which the provider requests no wait."""
     clock: Callable[[], float] = time.monotonic
     printed_until: float = -math.inf
-    """End of the last printed wait: waits before it are not printed."""
+    """Time until which the last printed wait lasts: no other wait is printed before it."""
 
     def __call__(self, retry_state: RetryCallState) -> float:
         """Return the seconds to wait before the next attempt."""

@@ -46,14 +46,14 @@ class RuleExample:
 
     rule: str
     decides: bool
-    """False for a counter-example, which the rule must not match."""
+    """True if the rule must decide the example; False for a counter-example."""
     suite: str
     reply: str
     reads: str | None
     source: str
     choices: tuple[str, ...] = ()
     letter: bool = False
-    """True if the correct answer is the letter of one of up to 16 options."""
+    """True if the example's correct answer is the letter of one of up to 16 options."""
 
 
 @cache
@@ -95,7 +95,7 @@ def rule_examples() -> Sequence[RuleExample]:
 
 
 def rule_table() -> tuple[list[dict[str, Any]], str]:
-    """Return every rule with its examples, as plain values and as a text."""
+    """Return every rule of rules.toml with its examples, as plain values and as a text."""
     rows = [asdict(rule) | _examples_of(rule.name) for rule in rules().values()]
     return rows, "\n\n".join(_row_text(row) for row in rows)
 
@@ -151,7 +151,7 @@ class _Compiled(dict[str, re.Pattern[str]]):
 
 
 RULE: Mapping[str, re.Pattern[str]] = _Compiled()
-"""The pattern of a rule by its name, compiled when it is first used."""
+"""Rule's name -> its pattern, compiled when it is first used."""
 
 
 def may_match(name: str, small: str) -> bool:
