@@ -40,7 +40,7 @@ class BoxRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Functions that open and describe boxes; they raise UserError, never the sandbox's errors."""
+    """Functions that open and describe boxes (sandboxes); all their errors are UserErrors."""
 
     open: Callable[[str, int | None], Any]  # (name, parallel programs; None: one per core) -> box
     describe: Callable[[Any, str], Any]  # box, image -> an object with `BoxRecord`'s fields

@@ -188,13 +188,13 @@ class PoolSpec(BaseModel):
     conductor: WorkerSpec | None = None
     """The model that `conductor-prompted` asks for plans; its calls have a separate role."""
     grader: WorkerSpec | None = None
-    """The model that judges answers which no rule can grade; not a worker, and its cost is no
-    system's."""
+    """The model that judges answers which no rule can grade; it is no worker, and no system pays
+    for it."""
     environment: dict[str, WorkerSpec] = Field(
         default_factory=dict[str, WorkerSpec], validation_alias=AliasChoices("roles", "environment")
     )
-    """Models that an Inspect task's code calls by role, e.g. `[roles.user]`; their cost is no
-    system's."""
+    """Models that an Inspect task's code calls by role, e.g. `[roles.user]`; no system pays for
+    these calls."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other names under which `podium serve` offers systems: `mini = "router-knn"`."""
     sha256: str = ""
