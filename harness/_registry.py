@@ -1,4 +1,4 @@
-"""Register podium's model providers; Inspect imports this module through an entry point."""
+"""Register podium's model providers with Inspect, which imports this module by its entry point."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
@@ -13,7 +13,7 @@ def recorded() -> type[ModelAPI]:
 
 @modelapi(name="fugu")
 def fugu() -> type[ModelAPI]:
-    """Return the model provider of Sakana's Fugu, which counts tokens of its internal models."""
+    """Return the provider of Sakana's Fugu models; it counts tokens of internal models too."""
     from podium.harness.fugu import FuguAPI
 
     return FuguAPI

@@ -20,7 +20,7 @@ _FROM_POOLS: dict[str, str] = {}  # key -> its name, from all pools that this pr
 
 
 def known_keys() -> dict[str, str]:
-    """Return a mapping from each known API key to its name, the longest key first."""
+    """Return {API key: name of its environment variable or pool setting}, the longest key first."""
     names = [name for name in os.environ if _is_key(name)]
     values = {os.environ[name].strip(): name for name in names}
     keys = {**values, **_FROM_POOLS}
@@ -33,7 +33,7 @@ def _is_key(name: str) -> bool:
 
 
 def note_keys(owner: str, settings: Mapping[str, Any]) -> None:
-    """Remember the API keys in a worker's settings, nested tables such as headers included."""
+    """Remember the API keys in the settings of worker `owner`, also in nested tables (headers)."""
     for name, value in _secrets(settings):
         bare = value.removeprefix("Bearer ").removeprefix("Basic ").strip()
         if len(bare) >= LEAST:
@@ -49,12 +49,12 @@ def _secrets(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def without_keys(text: str) -> str:
-    """Return a text in which every known key is replaced by its name."""
+    """Return a text in which each known API key is replaced by `[key NAME]`."""
     return Cleaner(known_keys()).text(text)
 
 
 def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without API keys: drop entries named like keys, mask keys in other values."""
+    """Return settings without API keys: omit entries like `api_key`, mask keys in other values."""
     table = cast(dict[str, Any], Cleaner(known_keys()).cleaned({**settings}))
     return {
         name: shown(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else value
@@ -70,7 +70,7 @@ class Cleaner:
     keys: Mapping[str, str]
 
     def text(self, text: str) -> str:
-        """Return a text in which each key is replaced by `[key NAME]`."""
+        """Return a text in which each API key is replaced by `[key NAME]`."""
         for value, name in self.keys.items():
             if value in text:
                 text = text.replace(value, f"[key {name}]")
@@ -84,7 +84,7 @@ class Cleaner:
             self._attributes(result)
 
     def error(self, error: BaseException) -> None:
-        """Remove API keys, in place, from an exception, its causes, and a group's exceptions."""
+        """Remove API keys, in place, from an exception, its causes and a group's members."""
         visited: set[int] = set()
         queue: list[BaseException | None] = [error]
         while queue and self.keys:
@@ -97,7 +97,7 @@ class Cleaner:
             queue += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
 
     def cleaned(self, value: Any) -> Any:
-        """Return a value without API keys; the same object if it holds none."""
+        """Return a value with all API keys masked; pydantic models are changed in place."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Make a cassette (a file of recorded replies) from a batch's requests and results.
+"""Make a cassette (a file of recorded replies) from the files of a provider's batch job.
 
-Rows are those of OpenAI's Batch API, which other servers write too: a request `{custom_id, url,
-body}` and a result `{custom_id, response: {status_code, body}, error}`. Text, finish
-reason and usage are read; other fields are ignored, because servers add fields of their own.
+The two files have the rows of OpenAI's Batch API, which other servers write too: a request
+`{custom_id, url, body}` and a result `{custom_id, response: {status_code, body}, error}`. Text,
+finish reason and usage are read; other fields are ignored, because servers add fields of their own.
 """
 
 import gzip
@@ -53,7 +53,8 @@ from podium.harness.usage import believed, raw_usage, usage_from_raw
 Json = dict[str, Any]
 Endpoint = Literal["chat", "responses"]
 ENDPOINTS: Mapping[str, Endpoint] = {"/chat/completions": "chat", "/responses": "responses"}
-"""End of a request's URL, after any prefix -> the API; other URLs' replies cannot be replayed."""
+"""End of a request's URL, after any prefix -> the API; replies from other URLs cannot be
+replayed."""
 STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -63,18 +64,18 @@ STOPS: Mapping[str, StopReason] = {
     "model_length": "model_length",
     "content_filter": "content_filter",
 }
-"""A server's finish reason -> Inspect's stop reason; any other becomes `unknown`."""
+"""A server's finish reason -> Inspect's stop reason; any other finish reason becomes `unknown`."""
 FAILED = re.compile(r"error|abort|cancel|fail|insufficient|network|time.?out")
 """Words in a finish reason that mean that a failure ended the reply."""
 WITHOUT_TEXT = ("max_tokens", "model_length", "content_filter")
-"""Stop reasons of replies that may have no text."""
+"""Inspect's stop reasons of replies that may have no text."""
 UNDONE = ("failed", "cancelled", "queued", "in_progress")
-"""Statuses of a body of OpenAI's Responses API that holds no reply."""
+"""Values of `status` in a body of OpenAI's Responses API that holds no reply."""
 TOOLS = "calls tools, and a cassette can replay text only"
 
 
 class BatchRow(BaseModel):
-    """Base class of a batch file's objects: fields that it does not declare are ignored."""
+    """Base class for objects in batch files; undeclared fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -83,7 +84,7 @@ CustomId = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
 
 
 class BatchRequest(BatchRow):
-    """A row of a batch's input file: one request."""
+    """A row of a batch's input file: one request to a model."""
 
     custom_id: CustomId
     url: str | None = None  # None if the server sets one URL for the whole batch
@@ -91,14 +92,14 @@ class BatchRequest(BatchRow):
 
     @cached_property
     def endpoint(self) -> Endpoint | None:
-        """The API that the request calls; None if its replies cannot be replayed."""
+        """The API of the request's URL; None if podium cannot replay replies of that URL."""
         if not self.url:
             return "chat" if "messages" in self.body else "responses"
         path = self.url.partition("?")[0].rstrip("/")
         return next((kind for end, kind in ENDPOINTS.items() if path.endswith(end)), None)
 
     def conversation(self, place: str) -> list[ChatMessage]:
-        """Return the request's messages; UserError for other URLs, tools, images and the like."""
+        """Return a request's messages; UserError if the URL, tools or images prevent a replay."""
         if self.endpoint is None:
             urls = " and ".join(f"/v1{end}" for end in ENDPOINTS)
             raise UserError(f"{place}: podium replays {urls}, and no other url.")
@@ -127,7 +128,7 @@ class BatchRequest(BatchRow):
 
 
 def _with_body(value: object) -> object:
-    """Return a response with its completion under `body`; Fireworks writes the bare completion."""
+    """Return a response with a field `body`; a body without one (from Fireworks) is wrapped."""
     if not isinstance(value, Mapping):
         return value
     response = cast(Json, value)
@@ -140,14 +141,14 @@ def _parsed(value: object) -> object:
 
 
 class BatchResponse(BatchRow):
-    """The HTTP response to one request."""
+    """The HTTP response to one request of a batch."""
 
     status_code: int | None = None
     body: Annotated[Json | None, BeforeValidator(_parsed)] = None
 
 
 class BatchResult(BatchRow):
-    """A row of a batch's output file or error file."""
+    """A row of a batch's output file or error file: the result of one request."""
 
     custom_id: CustomId
     response: Annotated[BatchResponse | None, BeforeValidator(_with_body)] = None
@@ -155,7 +156,7 @@ class BatchResult(BatchRow):
 
     @property
     def body(self) -> Json | None:
-        """The body of the server's response; None if the call failed."""
+        """The body of the server's HTTP response; None if the request failed."""
         response = self.response
         if _is_error(self.error) or response is None or response.body is None:
             return None
@@ -166,12 +167,12 @@ class BatchResult(BatchRow):
 
 
 def _is_error(value: object) -> bool:
-    """Return whether an error is set: some servers write an object whose fields are all null."""
+    """Return whether a field `error` states an error: some servers write an object of nulls."""
     return any(cast(Json, value).values()) if isinstance(value, Mapping) else bool(value)
 
 
 def _text_of(value: object) -> str | None:
-    """Return the text of a message's content: a string, list of parts or None; else ValueError."""
+    """Return the text of a message's content (text, list of parts or None); else ValueError."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -181,7 +182,7 @@ def _text_of(value: object) -> str | None:
 
 
 def _text_of_part(piece: object) -> str | None:
-    """Return the text of one content part; None for reasoning, references and other types."""
+    """Return the text of one part of a message; None for other types of part, such as reasoning."""
     if isinstance(piece, str):
         return piece
     if not isinstance(piece, Mapping):
@@ -242,7 +243,7 @@ class _ResponsesBody(BatchRow):
 
 @dataclass(frozen=True, slots=True)
 class BatchReply:
-    """One reply to a request."""
+    """One reply in a batch's results, with its stop reason and token usage."""
 
     text: str
     stop: StopReason
@@ -254,7 +255,7 @@ class BatchReply:
 
 
 def read_replies(endpoint: Endpoint, body: Json, place: str) -> list[BatchReply]:
-    """Return the replies in a response body, one for each choice; none if the call failed."""
+    """Return the replies in a response body, one per choice; an empty list if the call failed."""
     read = _chat_replies if endpoint == "chat" else _responses_replies
     return read(body, place)
 
@@ -278,7 +279,7 @@ def _chat_replies(body: Json, place: str) -> list[BatchReply]:
 
 
 def _chat_text(message: _Message) -> str | None:
-    """Return a reply's text without its reasoning; None if it has no `content` and no reasoning."""
+    """Return a reply's text without reasoning; None if it has neither `content` nor reasoning."""
     if message.refusal:
         return message.refusal
     reasoning = message.reasoning_details or message.reasoning_content or message.reasoning
@@ -312,7 +313,7 @@ def _responses_replies(body: Json, place: str) -> list[BatchReply]:
 
 
 def _usage(body: Json) -> Usage | None:
-    """Return a body's token usage; None (unknown, never 0) if it has no valid usage."""
+    """Return the token usage in a response body; None (unknown, never 0) without valid usage."""
     raw = raw_usage(body)
     if raw is None:
         return None
@@ -331,7 +332,7 @@ RowModel = TypeVar("RowModel", BatchRequest, BatchResult)
 
 @dataclass(slots=True)
 class BatchSummary(RecordSummary):
-    """The recorded replies of a batch, and the rows that were left out."""
+    """Counts of a batch's recorded replies, and sentences on rows that were left out."""
 
     unreadable: list[str] = field(default_factory=list[str])
     """A sentence for each row that cannot be read: its file, line, field and what is wrong."""
@@ -364,14 +365,14 @@ def _rest(sentences: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request whose replies can be replayed, and its digest."""
+    """A batch request whose replies can be replayed, and the digest of its messages."""
 
     request: BatchRequest
     digest: str
 
 
 def record_batch(results: Path, requests: Path, out: Path, *, strict: bool = False) -> BatchSummary:
-    """Write the cassette `out` of a batch and the pool file beside it; return a summary."""
+    """Write cassette `out` from a batch's replies, with its pool file; return a summary."""
     refuse_written(out)
     summary = BatchSummary(out)
     batch = _Batch(results.name, requests.name, _requests(requests, summary), summary)
@@ -391,7 +392,7 @@ def record_batch(results: Path, requests: Path, out: Path, *, strict: bool = Fal
 
 
 def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
-    """Raise UserError if there is no reply to record, or (`strict`) a row cannot be read."""
+    """Raise UserError if a batch has no reply to record, or (`strict`) a row cannot be read."""
     unreadable = batch.summary.unreadable
     examples = " ".join([*unreadable[:SHOWN], *_rest(unreadable)])
     if strict and unreadable:
@@ -402,7 +403,7 @@ def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (`FILE, line N`, line) for each line; UserError if the file is absent or not text."""
+    """Yield (`FILE, line N`, line) per non-blank line; UserError if a file is absent or no text."""
     refuse_absent(path)
     try:
         with open_text(path) as lines:
@@ -423,7 +424,7 @@ def _row(model: type[RowModel], line: str, place: str) -> RowModel:
 
 
 def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
-    """Return {id: request} of a batch; None for a request that cannot be read or replayed."""
+    """Return {custom_id: request} of a batch file; None for a request that cannot be replayed."""
     requests: dict[str, _Asked | None] = {}
     for place, line in _lines(path):
         try:
@@ -443,7 +444,7 @@ def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
 
 @dataclass(slots=True)
 class _Batch:
-    """The state of a batch while its results are read."""
+    """The state while a batch's results are read: replies so far, and requests without a result."""
 
     results: str
     requests: str
@@ -452,14 +453,14 @@ class _Batch:
     rows: list[RecordedReply] = field(default_factory=list[RecordedReply])
     draws: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     waiting: set[str] = field(default_factory=set[str])
-    """Ids of requests without a result so far."""
+    """Values of `custom_id` of requests without a result so far."""
     answered: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         self.waiting = {id for id, request in self.asked.items() if request}
 
     def add(self, place: str, line: str) -> None:
-        """Record the replies in a result row; count a failed call, list an unreadable row."""
+        """Record the replies in a row of the results; count a failed call, list a bad row."""
         try:
             result = _row(BatchResult, line, place)
             self.waiting.discard(result.custom_id)

@@ -30,23 +30,23 @@ from podium.harness.ledger.recorder import CallInFlight, call_in_flight
 from podium.harness.text import say
 
 UNBILLED = 410
-"""The HTTP status that podium gives a row that was neither run nor billed."""
+"""The HTTP status that podium gives a batch row that was neither run nor billed."""
 NOT_RUN = {"APITimeoutError": "expired", "APIConnectionError": "was cancelled"}
-"""Inspect's errors for Anthropic's rows that were not run -> what happened to these rows."""
+"""Inspect's error class for an Anthropic batch row that was not run -> what happened to the row."""
 
 
 class NotRun(Exception):
-    """A batch ended without a reply to a request; the next run sends it again."""
+    """A batch ended without a reply to a request; the next run sends the request again."""
 
     def __init__(self, sentence: str, status_code: int | None = UNBILLED) -> None:
-        """Store a sentence and the HTTP status; None if the request may have been billed."""
+        """Store the reason and the HTTP status; status None means that the row may be billed."""
         billed = "the request may have been billed" if status_code is None else "nothing was billed"
         super().__init__(f"{sentence}; {billed}")
         self.status_code = status_code
 
 
 class KeptBatches(Batcher[Any, Any]):
-    """A mixin that makes one of Inspect's batchers resumable; it comes first in the bases."""
+    """A mixin that makes Inspect's batchers resumable; list it first among the base classes."""
 
     def __init__(self, *args: Any) -> None:
         """Pass the arguments to Inspect's batcher."""
@@ -116,7 +116,7 @@ class KeptBatches(Batcher[Any, Any]):
         await super()._resolve_inflight_batch(batch, outcomes)
 
     def _result(self, batch: str, result: Any) -> Any:
-        """Return a reply, or the error by which Inspect decides whether to retry the request."""
+        """Return a row's reply, or an error by which Inspect decides whether to retry the row."""
         reason = self._reasons.get(batch)
         if result is None:
             return NotRun(f"batch {batch} {reason or 'ended without a result for it'}", None)
@@ -134,7 +134,7 @@ class KeptBatches(Batcher[Any, Any]):
         return call.draw if call else None
 
     def _parse_jsonl_line(self, line_data: dict[str, Any]) -> tuple[str, Any]:
-        """Return (custom_id, result) of an OpenAI row, also if it was refused or expired."""
+        """Return (custom_id, result) of a row of OpenAI's results, also if the request failed."""
         base: Any = super()
         response: dict[str, Any] = line_data.get("response") or {}
         error: dict[str, Any] | None = line_data.get("error")
@@ -152,7 +152,7 @@ class KeptBatches(Batcher[Any, Any]):
         return line_data["custom_id"], client._make_status_error_from_response(reply)
 
     def _adapt_batch_info(self, input: Any) -> Any:
-        """Return OpenAI's batch, marked `failed` if it ended without files: Inspect would wait."""
+        """Return OpenAI's batch; `failed` if it ended without files, else Inspect would wait."""
         is_final = input.status in ("failed", "expired", "cancelled")
         if not is_final or input.output_file_id or input.error_file_id:
             return input
@@ -163,7 +163,7 @@ class KeptBatches(Batcher[Any, Any]):
 
 
 def keep_batches(model: Model) -> Model:
-    """Make a model's batches resumable, if its settings use batches; return the same model."""
+    """Make a model's batches resumable, if its settings use the batch API; return the model."""
     config, api = model.config, cast("Any", model.api)
     if not config.batch:
         return model

@@ -21,7 +21,7 @@ DIGITS = 12  # shown digits of an image id, as many as the engine lists
 
 
 class BoxRecord(BaseModel):
-    """The environment of programs in a box, as logged; fields as in `sandbox.SandboxFacts`."""
+    """Python and packages of a box (sandbox), as logged; fields as in `sandbox.SandboxFacts`."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
@@ -40,7 +40,7 @@ class BoxRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Functions that open and describe boxes; they raise UserError, never the sandbox's errors."""
+    """Functions that open and describe boxes (sandboxes); all their errors are UserErrors."""
 
     open: Callable[[str, int | None], Any]  # (name, parallel programs; None: one per core) -> box
     describe: Callable[[Any, str], Any]  # box, image -> an object with `BoxRecord`'s fields
@@ -49,7 +49,7 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class OpenBox:
-    """An open box, and the environment of each suite's programs in it."""
+    """An open box (sandbox), with the Python and packages that each suite's programs have in it."""
 
     name: str
     box: Any
@@ -66,7 +66,10 @@ class OpenBox:
 def open_run_box(
     boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Open and yield the box `name` (None if no name); UserError if it lacks what `suites` need."""
+    """Open and yield the sandbox `name`, or yield None without a name.
+
+    Raises UserError if the sandbox lacks packages that `suites` need.
+    """
     if limit is not None and limit < 1:
         raise UserError(f"--max-sandboxes must be at least 1, not {limit}.")
     if name is None:
@@ -94,15 +97,16 @@ def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None
 
 
 def refuse_unknown(boxes: Boxes, name: str | None) -> None:
-    """Raise UserError for a box that does not exist, even if no box will be needed."""
+    """Raise UserError if the sandbox `name` cannot be opened, even if no program will need it."""
     with open_run_box(boxes, name, ()):
         pass
 
 
 def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
-    """Return `name`, else `subprocess` for a rehearsal (`ours`), else docker.
+    """Return the name of the sandbox to use: `name`, else `subprocess` if `ours`, else `docker`.
 
-    Raises UserError if docker is the default and is not available.
+    `ours` means that only programs of rehearsal workers run. Raises UserError if docker is the
+    default and is not available.
     """
     if name or ours:
         return name or SUBPROCESS
@@ -114,7 +118,7 @@ def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return two lists of sentences: each image's Python and packages, and what is missing."""
+    """Return two lists of sentences on a sandbox: its Python and packages, and what suites lack."""
     lines: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]

@@ -29,7 +29,7 @@ _NETWORK = {
     **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),
     **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"), 0),
 }
-"""Audit events of network access, and the index of the argument with the target
+"""Python's audit events of network access, and the index of the event's argument with the address
 (docs.python.org/3/library/audit_events.html)."""
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
@@ -41,10 +41,10 @@ _installed = threading.Lock()
 
 @contextmanager
 def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
-    """Refuse connections and programs started in the `with` block; `watch` makes the error.
+    """Refuse all connections and new programs inside the `with` block; `watch` makes the error.
 
-    Not covered: threads without our context and extension modules with sockets of their own (grpc):
-    such code belongs in a sandbox without a network.
+    Not covered: threads without podium's run context, and extension modules with sockets of their
+    own (grpc): such code belongs in a sandbox without a network.
     """
     if _installed.acquire(blocking=False):  # once: an audit hook cannot be removed
         platform.platform()  # OpenAI's client calls this; its first call starts a program
@@ -70,7 +70,7 @@ PREFIX = "inspect/"  # of model names that Inspect's bridge serves; other calls 
 NOWHERE = "http://127.0.0.1:9/v1"  # base URL of a framework's client; nothing listens there
 NO_KEY = "no-key-this-call-was-not-bridged"
 Framework = Callable[[str, Pool], Awaitable[str]]
-"""(question, pool) -> the answer; its calls name the pool's workers as `inspect/WORKER`."""
+"""An agent framework: (question's text, pool) -> answer; it names a worker `inspect/WORKER`."""
 
 
 def client_settings() -> dict[str, Any]:
@@ -90,21 +90,21 @@ class BridgedQuestion:
     replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
 
     def note(self, error: Exception) -> Exception:
-        """Store an error in `trouble` if it is the first; return it."""
+        """Store an error in `trouble` if it is the question's first error; return the error."""
         self.trouble = self.trouble or error
         return error
 
     def escaped(self, action: str) -> Exception:
-        """Return the error for a refused connection or program; store it if it is the first."""
+        """Return the error for a refused connection or program; the first error is stored."""
         return self.note(Escaped(f"{self.framework} {action}"))
 
     @property
     def aliases(self) -> dict[str, str | Model]:
-        """The model names that a framework may call -> the workers' models."""
+        """The model name that a framework may call -> the worker's model."""
         return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
 
     def refuse(self, name: str) -> NoReturn:
-        """Raise UserError for a model that is no worker of this pool."""
+        """Raise UserError if a framework calls a model that is no worker of this pool."""
         names = ", ".join(self.aliases)
         raise self.note(
             UserError(
@@ -121,7 +121,7 @@ class BridgedQuestion:
         tool_choice: ToolChoice | None,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Send one request of the framework to a worker; this is Inspect's `GenerateFilter`."""
+        """Send a framework's request to a worker; this method is Inspect's `GenerateFilter`."""
         # After an error no more calls are made: each later request raises the first error again.
         if self.trouble is not None:
             raise self.trouble
@@ -157,7 +157,7 @@ class BridgedQuestion:
         return text.strip()
 
     async def watched(self, work: Awaitable[str]) -> Answer:
-        """Return a framework's answer; raise the first error, even if the framework handled it."""
+        """Return a framework's answer; raise its first error, even if the framework handled it."""
         try:
             text = await work
         except Exception as error:
@@ -171,7 +171,7 @@ class BridgedQuestion:
 
 
 def bridge_framework(name: str, framework: Framework) -> System:
-    """Return a system whose answers come from a framework in this process."""
+    """Return a system whose answers come from an agent framework in this process."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)
@@ -194,7 +194,7 @@ _STARTING = anyio.Lock()  # the first bridge unpacks tools into a folder that lo
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A program for the sandbox."""
+    """A framework's program for the sandbox: source, interpreter, input and environment."""
 
     source: str
     python: str  # the sandbox's interpreter, e.g. `python3`
@@ -203,7 +203,7 @@ class Script:
 
 
 def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
-    """Return a system that runs in the sandbox what `script(question's text, pool)` returns."""
+    """Return a system that runs the program `script(question, pool)` in the sandbox."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)

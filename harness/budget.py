@@ -1,10 +1,10 @@
 """Enforces `--max-usd`: counts dollars spent, and dollars reserved for calls in flight.
 
-Each request, retries included, reserves its maximum cost, and is sent only if all that is spent and
-reserved stays within the limit; if it does not fit with nothing in flight, it is refused.
-A worker's first call is sent alone. So is every call without a known maximum (it reserves the
-dearest cost so far), or after a reply that cost more than its maximum. After a call without a price
-no other is made; a request without an answer counts as its maximum cost.
+Each request, retries included, reserves its maximum cost. It is sent only if all dollars spent and
+reserved stay within the limit; if it does not fit with nothing in flight, it is refused. A worker's
+first call is sent alone. So is every call without a known maximum (it reserves the dearest cost so
+far), or after a reply that cost more than its maximum. After a call without a price no other call
+is made; a request without an answer counts as its maximum cost.
 
 A call may count in several meters, each with a limit of its own: a question's and its run's; under
 `podium serve`, a request's, its API key's and its day's. It is sent once it fits into all of them.
@@ -30,7 +30,7 @@ TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 
 @dataclass(frozen=True, slots=True)
 class LimitName:
-    """A limit's name in error messages, and the ends of these messages."""
+    """The option that sets a dollar limit, and the endings of the limit's error messages."""
 
     option: str
     then: str = "."
@@ -38,42 +38,46 @@ class LimitName:
     unpriced: str = "."
     """The end of the error message if a call had no price."""
     one: str = ""
-    """`question` or `request` if each of them has this limit, and only that ends; else empty."""
+    """`question` or `request` if the limit is per question or per request, so that reaching it ends
+    no other; else empty."""
     ends: datetime | None = None
-    """When the next day begins; None if the limit is not per day."""
+    """Time at which the next day begins; None if the limit is not per day."""
 
 
 class Lease(Protocol):
-    """A shard's part of a limit in dollars that several shards share; it can request more."""
+    """The part of a run's dollar limit that one shard (a parallel job of the run) may spend."""
 
     @property
     def granted(self) -> Decimal | None:
-        """Dollars granted to the shard, spend of its earlier processes included; None: no limit."""
+        """Dollars granted to the shard, its earlier processes' spend included; None: no limit."""
         ...
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Ask to raise `granted` to `most` dollars (None: all); return whether to check again."""
+        """Ask that `granted` rise to `most` dollars (None: all); return whether to check it again.
+
+        `idle`: whether the shard has no call in flight.
+        """
         ...
 
     def keep(self, usd: Decimal) -> None:
-        """Give back the granted dollars above `usd`, if other shards wait for them."""
+        """Give back the granted dollars above `usd`, if other shards wait for dollars."""
         ...
 
 
 class Turns(Protocol):
-    """Decides when a call may begin: a rate limit, or the lease of a shard."""
+    """Decides when a call to a model may begin: by a rate limit, or a shard's part of it."""
 
     async def turn(self, who: str) -> None:
-        """Wait until a call to `who`, a provider or worker, may begin; SpendLimit if none may."""
+        """Wait until a call to `who`, a provider or worker, may begin; else raise SpendLimit."""
         ...
 
 
 class ShardLimits(Lease, Turns, Protocol):
-    """The lease of a shard's process on dollars and starts of calls, valid while it is renewed."""
+    """Dollars and call starts leased to a shard's process; they expire unless renewed."""
 
     @property
     def generation(self) -> int:
-        """The ordinal, from 1, of this process among the processes that ran its shard."""
+        """Number of this process, from 1, among all processes that have run the shard."""
         ...
 
 
@@ -92,7 +96,7 @@ A_QUESTION = LimitName(
 
 @dataclass(slots=True)
 class Spend:
-    """A meter of dollars of a run, question, request, API key or day; `above` counts them, too."""
+    """A dollar meter of a run, question, request, API key or day; `above` are wider meters."""
 
     book: Book
     limit: Decimal | None = None
@@ -104,7 +108,7 @@ class Spend:
     _unpriced: str | None = None
     _settled: anyio.Event | None = None
     unbounded: Counter[str] = field(default_factory=Counter[str])
-    """By price key: calls that may have been billed an unknown amount."""
+    """Key in the price book -> number of its calls that may have been billed an unknown amount."""
     _passed: set[str] = field(default_factory=set[str])  # price keys: a reply cost over its maximum
     above: tuple["Spend", ...] = ()  # in order of reserving; the last counts all calls
     name: LimitName = A_RUN
@@ -120,11 +124,11 @@ class Spend:
 
     @property
     def meters(self) -> tuple["Spend", ...]:
-        """This meter and those above it: a call must fit into all of them."""
+        """This dollar meter and the wider ones in `above`: a call must fit the limit of each."""
         return (self, *self.above)
 
     def lost(self, price_ref: str, bound: Decimal | None) -> None:
-        """Count a request without an answer; `bound` is its maximum cost, if that is known."""
+        """Count a request without an answer; `bound` is its maximum cost, None if unknown."""
         for meter in self.meters:
             if bound is None:
                 meter.unbounded[price_ref] += 1
@@ -132,7 +136,7 @@ class Spend:
                 meter.spent += bound
 
     def for_question(self) -> "Spend":
-        """Return a new meter for one question; this same meter if nothing is limited."""
+        """Return a new dollar meter for one question; this meter itself if no limit is set."""
         if self.per_question is None and self.limit is None:
             return self
         return Spend(self.book, self.per_question, above=(self,), name=A_QUESTION)
@@ -143,7 +147,7 @@ class Spend:
 
     @property
     def unpriced(self) -> str | None:
-        """The model that was called without a price, and the reason; None if all calls had one."""
+        """The model that was called without a price, and why; None if all calls had a price."""
         return self._whole._unpriced
 
     def exceeded(self, price_ref: str, usd: Decimal, bound: Decimal) -> None:
@@ -159,11 +163,11 @@ class Spend:
             getLogger(__name__).warning("%s %s %s", text, bounded, then)
 
     def begin_together(self, price_ref: str, bound: Decimal) -> None:
-        """Let the first calls of a price key run in parallel: `bound` counts as a known cost."""
+        """Let the first calls of a price key run in parallel: `bound` counts as their cost."""
         self._whole._dearest.setdefault(price_ref, bound)
 
     def expected(self, price_ref: str, bound: Decimal | None) -> Decimal | None:
-        """Return the dollars that a call reserves: its maximum cost; None if unknown."""
+        """Return the dollars to reserve for a call: its maximum, else the dearest call's cost."""
         # The dearest call so far counts if there is no maximum, or a reply cost more than it.
         dearest = self._whole._dearest.get(price_ref)
         if bound is None:
@@ -171,7 +175,7 @@ class Spend:
         return max(bound, dearest or ZERO) if price_ref in self._whole._passed else bound
 
     async def hold(self, price_ref: str, bound: Decimal | None) -> Decimal:
-        """Wait until a request's cost fits, reserve and return it; SpendLimit if it never fits."""
+        """Wait until a request's cost fits the limit, and reserve it; else raise SpendLimit."""
         amount = self.expected(price_ref, bound) or ZERO  # a limit may be set later
         while self.limit is not None:
             again = await self._ask_for_more(price_ref, bound)
@@ -190,7 +194,7 @@ class Spend:
         return amount
 
     async def _ask_for_more(self, price_ref: str, bound: Decimal | None) -> bool:
-        """Ask the lease for what a call needs; return whether to ask again."""
+        """Ask the shard's lease for the dollars that a call needs; return whether to ask again."""
         lease, needed = self.lease, self.expected(price_ref, bound)
         if lease is None or self.unpriced is not None:
             return False
@@ -219,7 +223,7 @@ class Spend:
         return self._held + need <= room and (room > 0 or bound is not None)
 
     def refusal(self, needed: Decimal | None) -> SpendLimit:
-        """Return the error for a call that is not made; `needed` is its maximum cost, if known."""
+        """Return the error for a refused call; `needed` is its maximum cost, None if unknown."""
         name = self.name
         if self.unpriced is not None:
             return SpendLimit(
@@ -241,7 +245,7 @@ class Spend:
         return DayLimit(sentence, name.ends) if name.ends else SpendLimit(sentence)
 
     def release(self, price_ref: str, amount: Decimal) -> None:
-        """Give back the amount reserved for a request, and wake the waiting calls."""
+        """Give back the dollars reserved for a request, and wake the waiting calls."""
         self._held -= amount
         self._flying[price_ref] -= 1
         if self._settled:
@@ -252,13 +256,13 @@ class Spend:
             self.limit = self.lease.granted
 
     def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
-        """Return a finished call's cost by the run's price book and the service that served it."""
+        """Return a finished call's cost by the run's price book and the service tier used."""
         price = self.book.price(ref)
         usd = cost(usage, price, service) if usage is not None and price is not None else None
         return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
 
     def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
-        """Count one finished call, and return its cost in dollars; None if it has no price."""
+        """Count a finished call, and return its cost in dollars; None if it has no price."""
         # After a call without a price, a meter with a limit refuses the next call: unknown is not
         # zero. A reply that was `cached` here costs nothing, but its price counts for the question,
         # whose result must not depend on earlier requests.
@@ -275,7 +279,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class CallPrice:
-    """The cost of one finished call: computed once, for the journal and for every meter."""
+    """The cost of one finished call: computed once, for the journal and for every dollar meter."""
 
     ref: str
     usd: Decimal | None
@@ -295,11 +299,11 @@ class Allowance:
 
     @property
     def in_flight(self) -> bool:
-        """Whether dollars are reserved for an attempt."""
+        """Whether dollars are reserved for an attempt of the call."""
         return bool(self._holds)
 
     async def take(self) -> None:
-        """Reserve an attempt's maximum cost before it is sent; wait while too much is reserved."""
+        """Reserve an attempt's maximum cost before sending; wait until the limit has room."""
         if self._holds:
             return
         bound = None if self.most is None else self.most * self.requests
@@ -315,27 +319,27 @@ class Allowance:
             raise
 
     def lost(self, requests: int = 1) -> None:
-        """Count requests that got no answer: they may have been billed."""
+        """Count requests without an answer at their maximum cost, because they may be billed."""
         self.requests_lost += requests
         for _ in range(requests):
             self.spend.lost(self.price_ref, self.most)
 
     def paid(self, price: CallPrice, *, cached: bool = False) -> Decimal | None:
-        """Count a reply and return its cost; remember if that is above the calculated maximum."""
+        """Count a reply and return its cost in dollars; note a cost above the maximum."""
         usd = self.spend.add(price, cached=cached)
         if usd is not None and self.most is not None and usd > self.most and not cached:
             self.spend.exceeded(self.price_ref, usd, self.most)
         return usd
 
     def release(self) -> None:
-        """Give back the reserved amounts, once the actual costs are counted."""
+        """Give back the dollars reserved for an attempt, once its actual cost is counted."""
         for meter, amount in self._holds:
             meter.release(self.price_ref, amount)
         self._holds.clear()
 
 
 def _by(needed: Decimal | None) -> str:
-    """Return the possible cost of a refused call as text, if that is known."""
+    """Return the maximum cost of a refused call as text; empty if unknown."""
     # In two digits, rounded up: questions that stop for the same reason are counted in one line.
     return "" if needed is None else f" (it could cost up to ${needed.normalize(TWO_DIGITS):f})"
 

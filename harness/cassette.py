@@ -1,4 +1,4 @@
-"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed."""
+"""Cassettes, files of recorded model replies (JSON Lines): make them from logs, and replay them."""
 
 import hashlib
 import re
@@ -37,13 +37,14 @@ from podium.harness.suite import Suite, Varied, publishable, refuse_redacted
 from podium.harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
-"""Cassettes made on demand: name -> function that makes the file (see suites/_registry.py)."""
+"""Name of a cassette that is made on demand -> function that makes its file (see
+suites/_registry.py)."""
 SourceLabel = Literal["live", "rehearsal"]
 Key = tuple[str, str, int, int]  # worker, request digest, epoch, occurrence (0: first such request)
 
 
 class RecordedTokens(BaseModel):
-    """Recorded token usage, with fields as in `harness.records.Usage`."""
+    """Token usage of one recorded reply; fields as in `harness.records.Usage`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +68,7 @@ class CassetteHeader(BaseModel):
 
 
 class RecordedReply(BaseModel):
-    """One recorded reply."""
+    """A line of a cassette: one recorded reply, and the request that was answered."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -85,7 +86,7 @@ class RecordedReply(BaseModel):
 
     @property
     def key(self) -> Key:
-        """Worker, request digest, epoch and occurrence that the row answers."""
+        """The row's key: worker, request digest, epoch and repetition of the request."""
         return (self.worker, self.digest, self.epoch, self.occurrence)
 
 
@@ -100,21 +101,21 @@ class Cassette:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """The recorded workers, in order of first appearance."""
+        """Names of the recorded workers, in order of first appearance."""
         return tuple(dict.fromkeys(row.worker for row in self.rows.values()))
 
     @property
     def epochs(self) -> int:
-        """The number of epochs that were recorded."""
+        """Number of recorded epochs, that is, passes over the questions."""
         return max((row.epoch for row in self.rows.values()), default=0)
 
     @property
     def prompts_recorded(self) -> bool:
-        """Whether every reply has its recorded request, so that any system can be replayed."""
+        """Whether the requests of all replies were recorded, not only the bare questions."""
         return all(row.prompt_recorded for row in self.rows.values())
 
     def lookup(self, worker: str, digest: str, replicate: SampleIndex) -> RecordedReply:
-        """Return a worker's recorded reply to a request; `CassetteMiss` if it has none."""
+        """Return a worker's recorded reply to a request; raise `CassetteMiss` if there is none."""
         if row := self.rows.get((worker, digest, replicate.epoch, replicate.occurrence)):
             return row
         drawn = sum(key[:2] == (worker, digest) for key in self.rows)
@@ -128,7 +129,7 @@ class Cassette:
 
 
 def open_cassette(name: str) -> Cassette:
-    """Open a cassette by path (`*.jsonl`) or an importer's name; UserError if there is none."""
+    """Open a cassette by path (`*.jsonl`) or by a name in `IMPORTERS`; UserError if absent."""
     if name.endswith(".jsonl"):
         path = Path(name).expanduser()
     elif name in IMPORTERS:
@@ -150,7 +151,7 @@ def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedRe
 
 @lru_cache(maxsize=8)
 def _read_cached(name: str, path: Path, modified: int) -> Cassette:
-    """Read a file once for all workers that share it, and again if its `modified` time changes."""
+    """Read a cassette file once for all workers that replay it, and again after a change."""
     content = read_limited(path, DOCUMENT)
     header_line, *lines = content.split(b"\n")
     try:
@@ -182,19 +183,19 @@ def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
-    """Return the sha256 of each cassette that a pool replays, by file name: its folder may move."""
+    """Return {file name: sha256} of the cassettes that a pool replays; folders may differ."""
     return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
 def prompts_recorded(spec: PoolSpec) -> bool:
-    """Return whether every reply in a pool's cassettes has its recorded request."""
+    """Return whether a pool's cassettes have the recorded request of every reply."""
     return all(tape.prompts_recorded for _, tape in _tapes(spec))
 
 
 def refuse_unrecorded(
     spec: PoolSpec, questions: Sequence[Question], epochs: int, suite: Suite[Any] | None = None
 ) -> None:
-    """Raise UserError if a cassette without recorded requests lacks a question or an epoch."""
+    """Raise UserError if a pool's cassette without recorded requests lacks a question or epoch."""
     for worker, tape in _tapes(spec):
         if tape.prompts_recorded:
             continue
@@ -220,7 +221,7 @@ def _digests(question: Question, epochs: int, suite: Suite[Any] | None) -> set[s
 
 
 class RecordedAPI(ModelAPI):
-    """One worker of a cassette: `get_model("recorded/<worker>", cassette=NAME_OR_PATH)`."""
+    """An Inspect provider of recorded replies: `get_model("recorded/WORKER", cassette=FILE)`."""
 
     def __init__(
         self,
@@ -230,7 +231,7 @@ class RecordedAPI(ModelAPI):
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 - Inspect's own signature
         **model_args: Any,
     ) -> None:
-        """Open the cassette; UserError when it, or the worker in it, does not exist."""
+        """Open the cassette; UserError if the cassette or the worker in it does not exist."""
         super().__init__(model_name, base_url, api_key, [], config)
         name = model_args.get("cassette")
         if not name:
@@ -248,17 +249,17 @@ class RecordedAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Return the recorded reply; `CassetteMiss` if there is none."""
+        """Return the recorded reply to a request; raise `CassetteMiss` if there is none."""
         digest = request_digest(input)
         row = self.cassette.lookup(self.model_name, digest, sample_index(digest, self.asked))
         return _output(row, self.cassette)
 
     def connection_key(self) -> str:
-        """Share one connection limit among the workers of a cassette."""
+        """Return one key for all workers of a cassette: they share a connection limit."""
         return f"recorded/{self.cassette.name}"
 
     def max_connections(self) -> int:
-        """Return a high limit, because replaying is a look-up."""
+        """Return a high limit of parallel requests, because replaying is a look-up."""
         return 100
 
 
@@ -289,7 +290,7 @@ def recorded_pool(
     facts: Sequence[Mapping[str, Any]],
     source_label: SourceLabel,
 ) -> dict[Path, str]:
-    """Return {path: text} of a cassette's pool file, and of its price book unless podium has it."""
+    """Return {path: text} to replay a cassette: its pool file and, unless shipped, a price book."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
@@ -336,7 +337,7 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
 
 @dataclass(slots=True)
 class RecordSummary:
-    """Counts of recorded and left-out replies."""
+    """Counts of replies that were recorded into a cassette, and of replies left out."""
 
     cassette: Path
     workers: Mapping[str, int] = field(default_factory=dict[str, int])  # Rows by worker
@@ -347,7 +348,7 @@ class RecordSummary:
 
     @property
     def rows(self) -> int:
-        """The number of recorded replies of all workers."""
+        """The number of recorded replies, over all workers."""
         return sum(self.workers.values())
 
     def __str__(self) -> str:
@@ -393,7 +394,7 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
 
 
 def refuse_written(out: Path) -> None:
-    """Raise UserError if `out` is not a .jsonl file, or if it or its pool file exists."""
+    """Raise UserError if a new cassette is not named *.jsonl, or if it or its pool file exists."""
     if out.suffix != ".jsonl":
         name = out.stem.strip(".") or "tape"  # `.` and `/` have no stem
         raise UserError(f"A cassette is a .jsonl file: name it {name}.jsonl.")
@@ -406,7 +407,7 @@ def write_recorded(
     rows: Sequence[RecordedReply],
     facts: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Write a cassette, its pool file and, if podium does not ship it, its price book."""
+    """Write a cassette, its pool file and, unless podium ships it, its price book."""
     models = {row.worker: row.model for row in rows}
     files = recorded_pool(out, models, facts, header.source_label)
     _refuse(*files)
@@ -422,7 +423,7 @@ def _refuse(*outputs: Path) -> None:
 
 
 def _read_log(path: Path) -> EvalLog:
-    """Return a log; UserError if it is damaged, redacted, or of a suite that must stay private."""
+    """Return an Inspect log; UserError if it is damaged, redacted, or must not be published."""
     if not path.is_file():
         raise UserError(f"There is no log {path}.")
     refuse_oversized(path)
@@ -442,7 +443,7 @@ def _read_log(path: Path) -> EvalLog:
 
 
 def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
-    """Return whether a live or a rehearsal model wrote a reply, also if it was replayed."""
+    """Return whether a live or a rehearsal model wrote a reply, also if the reply was replayed."""
     recorded: object = (event.output.metadata or {}).get("recorded")
     if isinstance(recorded, Mapping):
         rehearsed = cast(Mapping[str, Any], recorded).get("source_label") == "rehearsal"
@@ -497,7 +498,7 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
 
 
 def _add(rows: dict[Key, RecordedReply], row: RecordedReply, summary: RecordSummary) -> None:
-    """Add a row; UserError if the same key has another reply."""
+    """Add a recorded reply to `rows`; UserError if its key already has a different reply."""
     earlier = rows.setdefault(row.key, row)
     if earlier.text != row.text:
         raise UserError(

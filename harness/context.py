@@ -1,7 +1,7 @@
-"""The context of running code: one record that tasks and threads of a run inherit.
+"""The context of running code: one record that all tasks and threads of a run inherit.
 
-Solvers, scorers and providers are called by Inspect, which passes none of this on. Nothing in a
-request that reaches a real provider may depend on it.
+Inspect calls solvers, scorers and providers without these facts, so they are read from here.
+Nothing in a request that reaches a real provider may depend on them.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 
 
 class RunContext(NamedTuple):
-    """The context of a run, of its current task, and of the call in flight."""
+    """Facts about a run, its current task, and the call in flight, which running code can read."""
 
     log_dir: Path = Path()  # relative file arguments are resolved against it
     spec: "PoolSpec | None" = None  # the run's pool, used wherever its name is given
@@ -52,13 +52,13 @@ _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  #
 
 
 def current() -> RunContext:
-    """Return the context of the running task or thread."""
+    """Return the `RunContext` of the running task or thread."""
     return _CONTEXT.get()
 
 
 @contextmanager
 def run_context(**fields: Any) -> Generator[None]:
-    """Set some fields of `RunContext` for the code within."""
+    """Set some fields of `RunContext` for the code in the `with` block."""
     token = _CONTEXT.set(_CONTEXT.get()._replace(**fields))
     try:
         yield
@@ -67,14 +67,14 @@ def run_context(**fields: Any) -> Generator[None]:
 
 
 def extend_context(**fields: Any) -> None:
-    """Set fields of `RunContext` for the rest of this task: for solvers that prepare a sample."""
+    """Set fields of `RunContext` until the current task ends; for solvers that prepare a sample."""
     _CONTEXT.set(_CONTEXT.get()._replace(**fields))
 
 
 def sample_index(digest: str, counts: Counter[str]) -> SampleIndex:
-    """Return the epoch and repetition that a pool set for a request, if it set them.
+    """Return the epoch and repetition of a request, as the pool stored them in the run context.
 
-    Else the epoch is 1, and `counts` has how often each request digest was asked before.
+    Without a pool the epoch is 1, and the repetition is counted in `counts`, by request digest.
     """
     if sample := current().sample:
         return sample

@@ -2,7 +2,8 @@
 
 Inspect turns OpenAI's error into a reply with stop reason `model_length`; other servers' errors
 stay exceptions. Here each becomes that same reply: nothing was generated, nothing is billed, and
-the request is not retried. `DIALECTS` has the errors' texts, `LOOKALIKES` similar other errors.
+the request is not retried. `DIALECTS` has the servers' error texts, `LOOKALIKES` similar texts of
+other errors.
 """
 
 import json
@@ -32,15 +33,16 @@ class LengthRefusal:
     server: str
     status: int
     words: str
-    """An example of the message."""
+    """An example of the server's error message."""
     pattern: str
-    """A regular expression, searched in the texts of an error's body, ignoring case."""
+    """A regular expression for the message, searched in the texts of an error's body, ignoring
+    case."""
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lookalike:
-    """An error message that resembles a `LengthRefusal` but has another cause."""
+    """An error message that resembles "request too long" (`LengthRefusal`), for another cause."""
 
     server: str
     status: int
@@ -74,7 +76,7 @@ _BY_TIME = re.compile(r"per (min|minute|hour|day)\b|\bTPM\b|quota|throttl", re.I
 _SAID = ("message", "error", "detail", "msg", "code", "type", "metadata", "raw", "error_code")
 """Keys of an error's body that hold its message; other keys may quote the request."""
 DEEPEST, LONGEST = 6, 10_000
-"""Maximum levels of an error's body that are read, and characters of each text."""
+"""Maximum nesting of an error's body that is read, and maximum characters of each text in it."""
 
 
 def refusal(error: BaseException) -> str | None:
@@ -122,7 +124,7 @@ def _read(text: str) -> object:
 
 
 async def read_refusal(call: Awaitable[Any], model: str) -> Any:
-    """Await a provider's call; turn its error "request too long" into `refused_reply`."""
+    """Await a provider's call; turn an error "request too long" into a reply (`refused_reply`)."""
     try:
         result = await call
     except Exception as error:
@@ -149,5 +151,5 @@ def is_refused(output: ModelOutput | None) -> bool:
 
 
 def graded_refusal(words: str) -> Grade:
-    """Return the grade of an answer that is missing because its request was too long."""
+    """Return grade 0 for an answer that is missing because its request was too long."""
     return Grade(0.0, None, f"The request was refused for its length. {words}", {TOO_LONG: True})

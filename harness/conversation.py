@@ -1,8 +1,9 @@
 """Turn a conversation into a question, and answer it with a pool: in `podium serve` and in tasks.
 
-Systems read a conversation as one text. A worker that acts gets its messages, tools and sampling: a
-worker that answers alone gets them instead of the question; a plan's last worker gets them followed
-by a message with the earlier replies. The tool calls of such a worker become the system's.
+Systems read a conversation as one text. A worker that may call tools also gets the conversation's
+messages, tools and sampling settings: a worker that answers alone gets them instead of the
+question; a plan's last worker gets them followed by a message with the earlier replies. The tool
+calls of such a worker become the system's.
 """
 
 import json
@@ -32,7 +33,7 @@ NEXT = "Say what the assistant should do next."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A client's or task's request: messages, tools, and the sampling settings that it sets."""
+    """A request of a client or task: messages, tools, and the sampling settings in the request."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolInfo] = ()
@@ -41,7 +42,7 @@ class Conversation:
 
     @property
     def has_tools(self) -> bool:
-        """Whether tools are offered, or were called in an earlier turn."""
+        """Whether the request offers tools, or an earlier turn called tools."""
         return bool(self.tools) or any(map(_is_of_tools, self.messages))
 
 
@@ -50,14 +51,15 @@ def _is_of_tools(turn: ChatMessage) -> bool:
 
 
 def acts_in(conversation: Conversation, acts: Acts) -> Acts:
-    """Return which workers get the conversation itself; without tools, no worker of a plan does."""
+    """Return `acts`, how a system handles tools; `no` for a plan if there are no tools."""
     return acts if conversation.has_tools or acts != "last step acts" else "no"
 
 
 def question_of(id: str, conversation: Conversation) -> Question:
     """Return a conversation as a question: a single user message without tools stays unchanged.
 
-    Else the text describes the tools and quotes all turns, with tool calls and their results.
+    Otherwise the question's text describes the tools and quotes all turns, with tool calls and
+    their results.
     """
     turns = conversation.messages
     if len(turns) == 1 and turns[0].role == "user" and not conversation.tools:
@@ -90,20 +92,20 @@ def as_text(calls: Sequence[ToolCall]) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class ConversationPool(Pool):
-    """The workers for one turn of a conversation; workers that act get the conversation itself."""
+    """The workers for one turn of a conversation; workers that may call tools get all of it."""
 
     conversation: Conversation
     text: str
     """The question's text; a request of exactly this text is replaced by the conversation."""
     acts: Acts
     outputs: list[tuple[int, ModelOutput]] = field(default_factory=list[tuple[int, ModelOutput]])
-    """(step number, output) of each worker that was sent the conversation."""
+    """(step number, output) of each call that sent the conversation to a worker."""
 
     @classmethod
     def within(
         cls, pool: Pool, conversation: Conversation, text: str, acts: Acts
     ) -> "ConversationPool":
-        """Return a pool for one turn that shares the budget and counts of its sample's pool."""
+        """Return a pool for one turn, with the dollar meter and counts of its sample's pool."""
         return cls(
             pool.models,
             pool.spec,
@@ -123,7 +125,7 @@ class ConversationPool(Pool):
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Send a request to a worker; if it is only the question, send the conversation instead."""
+        """Send a request to a worker; a request of only the question becomes the conversation."""
         canonical = [(message.role, message.text) for message in messages] == [("user", self.text)]
         if self.acts in ("passes", "votes") and canonical and worker != CONDUCTOR:
             return await self._sent(worker, step, sampling, "")
@@ -137,7 +139,7 @@ class ConversationPool(Pool):
         sampling: Sampling | None = None,
         advice: str = "",
     ) -> Reply:
-        """Send the conversation to a plan's last worker, followed by a message with `advice`."""
+        """Send a plan's last request; with tools, send the conversation and earlier replies."""
         if self.acts == "last step acts":
             return await self._sent(worker, step, sampling, advice)
         return await self.ask(worker, messages, step, sampling)
@@ -155,21 +157,22 @@ class ConversationPool(Pool):
         return replace(reply, text=words_of(output))
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
-        """Return a reply's token limit: the smaller of the worker's settings and the client's."""
+        """Return the token limit of a reply: the smaller of the worker's and the client's limit."""
         settings = self.models[worker].config
         cap = None if worker == CONDUCTOR else self.conversation.config.max_tokens
         limits = [limit for limit in (config.max_tokens or settings.max_tokens, cap) if limit]
         return GenerateConfig(max_tokens=min(limits, default=None))
 
     def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
-        """Return the sampling of a step's worker, with the reply's token limit."""
+        """Return the sampling settings of a step's worker, with the reply's token limit."""
         config = Pool.prescribed(self, worker, sampling)
         return config.merge(self.limits(worker, config))
 
     def output_of(self, answer: Answer) -> ModelOutput:
         """Return the worker's output that equals a system's answer, or else the answer's text.
 
-        Of equal outputs the lowest step's is returned, so that a replay has the same ids.
+        Of equal outputs, the output of the lowest step is returned, so that a replay has the same
+        ids of tool calls.
         """
         text = answer.text.strip()
         same = [entry for entry in self.outputs if words_of(entry[1]).strip() == text]
@@ -184,7 +187,7 @@ def words_of(output: ModelOutput) -> str:
 
 
 def sampling_of(config: GenerateConfig) -> GenerateConfig:
-    """Return a request's sampling settings, for its workers: all settings but `NOT_SAMPLING`."""
+    """Return the sampling settings of a client's request, for workers: all but `NOT_SAMPLING`."""
     settings: dict[str, Any] = config.model_dump(exclude_none=True, exclude=NOT_SAMPLING)
     return GenerateConfig(**settings)
 
@@ -193,4 +196,4 @@ NOT_SAMPLING = {
     "max_retries", "timeout", "attempt_timeout", "max_connections", "adaptive_connections",
     "system_message", "cache", "batch", "fallback_models",
 }  # fmt: skip
-"""Settings that Inspect itself applies: workers have their own for these."""
+"""Names of settings that Inspect itself applies, such as retries: workers have their own values."""

@@ -29,18 +29,18 @@ ZERO = Decimal(0)
 
 
 class BudgetSpent(PodiumError):
-    """A call could pass the budget of its question, so it was not made."""
+    """A call could exceed its question's equal budget, so it was not made, or it ended too late."""
 
 
 @dataclass(frozen=True, slots=True)
 class EqualBudget:
-    """The limit on every system's work for one question."""
+    """The limit, such as 9 calls, on every system's work for one question."""
 
     unit: Unit
     limit: Decimal
 
     def __str__(self) -> str:
-        """Return the budget as the option's text: `calls=9`."""
+        """Return the budget as text, as option `--equal` takes it: `calls=9`."""
         return f"{self.unit}={self.limit.normalize():f}"
 
     @property
@@ -51,7 +51,7 @@ class EqualBudget:
     def most(
         self, prompt_bytes: int, max_tokens: int | None, price: Price | None
     ) -> Decimal | None:
-        """Return the maximum that one call can use, in the budget's unit; None if unknown."""
+        """Return the maximum that a call can use, in calls, tokens or dollars; None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if self.unit == "seconds":
@@ -94,7 +94,7 @@ def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
 
 
 def single_budget(text: str | None) -> EqualBudget | None:
-    """Parse the budget of one run; None without a text, UserError if it names several budgets."""
+    """Parse the equal budget of one run (`calls=9`); None without a text, UserError for several."""
     budgets = equal_budgets(text) if text else ()
     if len(budgets) > 1:
         raise UserError(
@@ -105,7 +105,7 @@ def single_budget(text: str | None) -> EqualBudget | None:
 
 @dataclass(slots=True)
 class Envelope:
-    """One question's budget: amounts that the system used, and that calls in flight reserve."""
+    """One question's equal budget: the amount used, and the amount reserved for calls in flight."""
 
     budget: EqualBudget
     used: Decimal = ZERO
@@ -113,16 +113,16 @@ class Envelope:
     now_s: float = 0.0
     """End of the latest reply, in seconds on the critical path."""
     refused: bool = False
-    """Whether the budget prevented a call, or a reply came too late."""
+    """Whether the equal budget prevented a call, or a reply came too late."""
     _settled: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def unused(self) -> Decimal:
-        """The remaining budget, in its unit."""
+        """The remaining budget, in calls, tokens, dollars or seconds."""
         return max(self.budget.limit - self.used, ZERO)
 
     async def hold(self, bound: Decimal) -> None:
-        """Wait until a call's maximum fits, and reserve it; BudgetSpent if it never fits."""
+        """Wait until a call's maximum use fits the budget, and reserve it; else BudgetSpent."""
         while not self._fits(bound):
             if not self.held or self.budget.unit == "calls":
                 raise self._spent()
@@ -143,14 +143,14 @@ class Envelope:
         return used + bound + keeps <= limit
 
     def settle(self, bound: Decimal, amount: Decimal) -> None:
-        """Replace the amount reserved for a call by its actual cost."""
+        """Replace the amount reserved for a call by the amount that the call used."""
         self.held -= bound
         self.used += amount
         self._settled.set()
         self._settled = anyio.Event()
 
     def arrived(self, end_s: float) -> None:
-        """Note the end of a reply on the critical path; BudgetSpent if that is too late."""
+        """Note the end of a reply on the critical path; BudgetSpent if the reply is too late."""
         self.now_s = max(self.now_s, end_s)
         if self.budget.unit == "seconds":
             self.used = Decimal(str(round(self.now_s, 6)))
@@ -164,16 +164,16 @@ class Envelope:
 
 @dataclass(slots=True)
 class CallInEnvelope:
-    """A call within a budget: when it began, its maximum cost and its actual cost."""
+    """A call within an equal budget: when it began, its maximum use and its actual use."""
 
     most: Decimal
     price: Price | None
     taken: Decimal
-    """Its cost, once that is known; until then the maximum."""
+    """Calls, tokens or dollars that the call used; its maximum until the reply has come."""
     begins_s: float = 0.0
 
     def replied(self, budget: EqualBudget, usage: Usage | None, lost: int) -> None:
-        """Note a reply's cost, plus the maximum for each of the `lost` tries that may be billed."""
+        """Note the amount that a reply used, plus the maximum of each of `lost` failed requests."""
         amount = budget.taken(usage, self.price)
         self.taken = (self.most if amount is None else amount) + lost * self.most
 

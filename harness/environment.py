@@ -24,7 +24,7 @@ from podium.harness.request import Offered, Request
 def environment_model(
     model: Model, role: str, price_ref: str, journal: TaskJournal | None
 ) -> Model:
-    """Record each `generate` of a model as a call in the ledger; return the same model."""
+    """Record each `generate` of a task's model as a call in the ledger; return the same model."""
     generate, recorders = model.generate, dict[str, Recorder]()
     scope: Scope = "scoring" if role == GRADER else ENVIRONMENT
     step = role if role == GRADER else f"{ENVIRONMENT}: {role}"

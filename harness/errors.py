@@ -23,7 +23,7 @@ class WorkerError(PodiumError):
 
 
 class CassetteMiss(WorkerError):
-    """A recorded worker has no reply to this request and repetition; no other reply replaces it."""
+    """A cassette (file of recorded replies) has no reply to this request and repetition."""
 
 
 class FrameworkError(WorkerError):
@@ -31,7 +31,7 @@ class FrameworkError(WorkerError):
 
 
 class Escaped(FrameworkError):
-    """A framework tried a connection or program that podium cannot record; it was refused."""
+    """A framework tried a connection or program that podium cannot record, and was refused."""
 
 
 class SpendLimit(PodiumError):
@@ -39,11 +39,11 @@ class SpendLimit(PodiumError):
 
 
 class QuestionLimit(SpendLimit):
-    """A question, or a served request, reached `--max-usd-per-query`: it ends, and others go on."""
+    """A question or a served request reached `--max-usd-per-query`; all other questions go on."""
 
 
 class DayLimit(SpendLimit):
-    """The spending limit of a day is reached; the next day begins at `ends`."""
+    """The day's spending limit of `podium serve` is reached; the next day begins at `ends`."""
 
     def __init__(self, sentence: str, ends: datetime) -> None:
         """Store the message and the time at which a new daily limit begins."""
@@ -56,7 +56,7 @@ class TooManyMasked(PodiumError):
 
 
 def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
-    """Yield the message of a check's `UserError`; nothing if the check passes."""
+    """Call `check`, and yield the message of its `UserError`; yield nothing if it passes."""
     try:
         check(*arguments)
     except UserError as error:
@@ -64,7 +64,7 @@ def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return the start of an error message: the choice most similar to `name`, if any is.
+    """Return an error message's start, with the choice most similar to `name`; empty if none is.
 
     >>> did_you_mean("audti", ["run", "audit"]), did_you_mean("olympus", ["run", "audit"])
     ("Did you mean 'audit'? ", '')
@@ -87,7 +87,7 @@ def no_such(
 
 
 def shipped_file(noun: str, name: str, folder: Path) -> Path:
-    """Return `name` if it is a .toml path, else its file in `folder`; UserError if it is absent."""
+    """Return the path of a .toml file, named by path or by a name in `folder`; else UserError."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if path.is_file():
         return path
@@ -99,7 +99,7 @@ def shipped_file(noun: str, name: str, folder: Path) -> Path:
 
 
 NO_OBJECT = "Input should be an object"
-"""Replaces pydantic's message, which would name a class of podium."""
+"""Error message for a value that is not a JSON object; pydantic's own names a class of podium."""
 
 
 def first_fault(error: "ValidationError") -> tuple[str, str]:

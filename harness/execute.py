@@ -1,6 +1,6 @@
 """Run a workflow on a pool: every step starts as soon as the steps it reads have replied.
 
-The Conductor paper runs them one by one (arXiv 2512.04388, section 3.1), with the same replies. A
+The Conductor paper runs steps one by one (arXiv 2512.04388, section 3.1), with the same replies. A
 workflow that is written while it runs (retries, a cascade, a debate) is a `Session`.
 """
 
@@ -27,11 +27,11 @@ EARLIER = "Replies of earlier steps:"
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on one answer; None is no limit."""
+    """Limits on the work for one answer, such as the number of calls; None is no limit."""
 
     calls: int | None = None
     tokens: int | None = None
-    """Input and output together."""
+    """Maximum input and output tokens together."""
     usd: Decimal | None = None
     depth: int | None = None
 
@@ -57,11 +57,11 @@ async def execute(
 ) -> Answer:
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
-    `begun` is the answer of its first steps, if a later round adds steps: they count against every
-    limit. If a limit ends the work early (`stopped`), the answer is the latest reply in step order.
-    `keeps` is 1 for a workflow whose last step combines the others' replies: one call of an equal
-    budget is reserved for it, and it reads the replies so far. Raises what `Pool.ask` raises, once,
-    after all other steps have ended.
+    `begun` is the answer of the workflow's first steps, if a later round adds steps: the first
+    steps count against every limit. If a limit ends the work early (`stopped`), the answer is the
+    latest reply in step order. `keeps` is 1 for a workflow whose last step combines all other
+    replies: one call of an equal budget is reserved for this step, and it reads the replies so far.
+    Raises what `Pool.ask` raises, once, after all other steps have ended.
     """
     earlier = begun.replies if begun else ()
     # The rest was planned after all earlier replies, so its depth adds to theirs.
@@ -87,7 +87,7 @@ async def execute(
 
 
 def _text(run: "_Run", results: Sequence[Reply]) -> str:
-    """Return the latest reply; if the combining step did not run, the replies' majority vote."""
+    """Return the latest reply; without the combining last step, return the majority vote."""
     if run.keeps and run.spent and run.replies[-1] is None:
         return vote(run.question.kind, [reply.text for reply in results])
     return results[-1].text if results else ""
@@ -96,7 +96,7 @@ def _text(run: "_Run", results: Sequence[Reply]) -> str:
 async def _side_by_side(
     work: Callable[[int], Coroutine[Any, Any, None]], numbers: Iterable[int]
 ) -> None:
-    """Run `work` for all numbers concurrently; raise the first failure after all have ended."""
+    """Run `work` for all numbers concurrently; after all have ended, raise the first failure."""
     try:
         async with anyio.create_task_group() as tasks:
             for number in numbers:
@@ -107,7 +107,7 @@ async def _side_by_side(
 
 @dataclass(slots=True)
 class _Run:
-    """The state of one workflow in flight."""
+    """The state of one workflow that is running."""
 
     workflow: Workflow
     depths: Sequence[int]
@@ -198,8 +198,9 @@ def messages(
 ) -> list[ChatMessage]:
     """Return a worker's messages: the question, the replies that the step reads, its subtask.
 
-    Earlier steps are past turns of the conversation, as in the Conductor paper; with `REPLIES` in
-    the system message they are numbered there instead, as in Mixture-of-Agents.
+    Earlier steps are past turns of the conversation, as in the Conductor paper. If the system
+    message has the placeholder `REPLIES`, the replies are numbered there instead, as in
+    Mixture-of-Agents.
     """
     chat: list[ChatMessage] = []
     if step.system is not None:
@@ -228,7 +229,7 @@ def first_failure(group: BaseExceptionGroup[Exception]) -> Exception:
 
 @dataclass(slots=True)
 class Session:
-    """The steps asked so far on one question, and their replies."""
+    """A workflow that is written while it runs: the steps sent so far, and their replies."""
 
     question: Question
     pool: Pool
@@ -237,13 +238,14 @@ class Session:
     waves: list[int] = field(default_factory=list[int])
     """Number of steps in each wave: steps asked in parallel, after all earlier waves replied."""
     candidates: list[Reply] = field(default_factory=list[Reply])
-    """Replies that may be the answer: the latest complete wave's, else those of a cut-off wave."""
+    """Replies that may be the answer: those of the latest complete wave (steps sent in parallel),
+    else of a wave that the budget cut off."""
 
     def __post_init__(self) -> None:
         self.pool.so_far = self.so_far
 
     async def ask(self, step: Step, *, quoted: bool = False, opinion: bool = False) -> Reply:
-        """Ask one more step, which may read those before it, and return its reply."""
+        """Send one more step, which may read all earlier steps, and return its reply."""
         return (await self.ask_all([step], quoted=quoted, opinion=opinion))[0]
 
     async def ask_all(
@@ -255,7 +257,7 @@ class Session:
         partly: bool = False,
         keeps: int = 0,
     ) -> list[Reply]:
-        """Ask several steps in parallel; each may read earlier steps, but not each other.
+        """Send several steps in parallel; each may read earlier steps, but no step of this call.
 
         With `quoted`, the subtasks quote the earlier replies, so these are not sent again. An
         `opinion`, a judge's or a verifier's words, is no candidate for the answer. If an equal
@@ -294,11 +296,11 @@ class Session:
         return replies
 
     def so_far(self) -> Answer:
-        """Return the best answer so far: the majority vote of `candidates`."""
+        """Return the best answer so far: the majority vote of the replies in `candidates`."""
         return self.answer(vote(self.question.kind, [reply.text for reply in self.candidates]))
 
     def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:
-        """Return the answer `text`, with its workflow and notes for the log."""
+        """Return `text` as the answer, with the steps that were run and notes for the log."""
         workflow = Workflow(tuple(self.steps))
         return Answer(
             text=text,

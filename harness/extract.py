@@ -40,13 +40,13 @@ Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[ValueT]):
-    """The answer that a reply gives, and the rule that decided."""
+    """The answer that a reply gives, and the rule that decided on it."""
 
     value: ValueT | None
     rule: str
-    """A rule of harness/rules, `conflict`, or `none` if nothing was stated."""
+    """Name of the deciding rule in harness/rules; `conflict`; or `none` if no answer was stated."""
     steps: tuple[Step, ...] = ()
-    """The result of each stage for each statement, for `podium grade --explain`."""
+    """The result of each stage of reading for each statement, for `podium grade --explain`."""
 
 
 def read_integer(reply: str) -> Reading[int]:
@@ -139,7 +139,7 @@ def _read(
     conclude: Callable[[str], Concluded[ValueT]],
     joined: Join[ValueT] = _alike,
 ) -> Reading[ValueT]:
-    """Read a reply's answer: strip reasoning, find statements, drop some, rank the others."""
+    """Read a reply's answer: strip reasoning, find statements, drop some, rank the rest."""
     text, cut_off = spoken(reply)
     text = statements.without_struck(text)
     steps: list[Step] = []
@@ -163,7 +163,7 @@ def _decided(
     joined: Join[ValueT],
     steps: list[Step],
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return the last statements' value (UNCLEAR if withdrawn or hedged) and the deciding rule."""
+    """Return the value of the last statements (UNCLEAR if withdrawn or hedged) and its rule."""
     final: list[Statement] = []
     values: list[ValueT] = []
     for statement in reversed(candidates):
@@ -195,7 +195,7 @@ def _decided(
 def _judged(
     text: str, statement: Statement, value: ValueT | _Unclear | None
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return a statement's value, and the rule by which it is dropped; empty if it is kept."""
+    """Return a statement's value, and the rule that drops the statement; empty if it is kept."""
     rule = "no-value" if value is None else statements.dropped(text, statement)
     return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
@@ -257,13 +257,13 @@ def _expression_of(statement: Statement) -> tuple[str, ...] | _Unclear | None:
 
 
 def _verb_end(sentence: str) -> int:
-    """Return the index behind the last verb outside formulas, where a value starts; else 0."""
+    """Return the index behind a sentence's last verb outside formulas; 0 without such a verb."""
     verb = RULE["verb"].match(MATHS.sub(lambda maths: "#" * len(maths.group()), sentence))
     return verb.end() if verb else 0
 
 
 def _behind_verb(text: str) -> str:
-    """Return `$9$` of "The value of $x$ is $9$", else the text unchanged."""
+    """Return the text behind the verb: `$9$` of "The value of $x$ is $9$"; else the whole text."""
     if not RULE["value-sentence"].match(text):
         return text
     verb = _verb_end(text)
@@ -272,7 +272,7 @@ def _behind_verb(text: str) -> str:
 
 
 def _value(text: str) -> str | None:
-    """Return a value without emphasis, quotes, remarks, formula signs; None for a placeholder."""
+    """Return a text without emphasis, quotes, remarks and formula signs; None for a placeholder."""
     text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
     plain = RULE["remark"].sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
@@ -364,18 +364,18 @@ CLOSING_TAIL = 2000  # characters at the end that are searched for a picked lett
 _HEADING, _COLON = re.compile(r":[*_]*\s*$", re.M), re.compile(r":.{0,4}$", re.M)
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
-"""Rules of closing sentences, the strongest first."""
+"""Names of the rules that read closing sentences, the strongest rule first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Choices:
-    """Reads the letter of an option, or an option's text in place of its letter."""
+    """Reads which option of a question a reply gives, by the option's letter or by its text."""
 
     choices: tuple[str, ...]
     letters: str
 
     def find(self, text: str) -> list[Statement]:
-        """Return the statements that statements.py finds, and those that call a letter correct."""
+        """Return statements of an answer: boxes, tags, labels, letters that are called correct."""
         hits, claims = statements.find(text, statements.CHOICE_WORDS), [*self._said_correct(text)]
         if hits and len({claim.text for claim in claims}) > 1:  # options discussed one by one
             return hits
@@ -394,7 +394,7 @@ class _Choices:
                 )
 
     def read(self, statement: Statement) -> str | _Unclear | None:
-        """Return the letter that a statement names; UNCLEAR for several letters, None for none."""
+        """Return the option letter that a statement names; UNCLEAR for several, None for none."""
         if statement.form in ("box", "tag") and (
             not statement.text or RULE["goes-on"].match(statement.more)
         ):
@@ -409,13 +409,13 @@ class _Choices:
         return letter
 
     def without_options(self, text: str) -> str:
-        """Return the text with options whose words read like a hedge replaced by their letters."""
+        """Return a text in which options that read like a hedge are replaced by their letters."""
         for letter, option in _hedges_among(self.choices, self.letters):
             text = option.sub(letter, text)
         return text
 
     def letter(self, text: str) -> str | _Unclear | None:
-        """Return the letter that begins a text; UNCLEAR if it names several, None if no letter."""
+        """Return the option letter that begins a text; UNCLEAR if several do, None without any."""
         plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
         plain = RULE["hope"].sub("", plain.replace('"', ""))
         if small := RULE["small"].match(plain):
@@ -425,13 +425,13 @@ class _Choices:
         return UNCLEAR if RULE["several"].match(plain) else None
 
     def lists(self, text: str) -> bool:
-        """Return whether a text lists several options by their letters."""
+        """Return whether a text lists several options of a question by their letters."""
         letters = set(_of(self.letters, r"[(\[](@)[)\]]").findall(text))
         listed = len(letters) > 2 or pattern("listed", self.letters).search(text)
         return bool(listed) and not RULE["reasons"].search(text)
 
     def concluded(self, tail: str) -> Concluded[str]:
-        """Return the letter with which a reply without statements ends, and the deciding rule."""
+        """Return the option letter at the end of a reply without statements, and the rule used."""
         if _HEADING.search(tail) and any(word in tail for word in OPTION_WORDS):
             tail = RULE["rejected-list"].sub("\n", tail)
         lines = statements.last_lines(tail)
@@ -458,7 +458,7 @@ class _Choices:
         return only[1].upper() if only else letter_of_option(line, self.choices)
 
     def _closing(self, tail: str) -> Concluded[str] | None:
-        """Return the letter that the last lines pick (None if doubtful) and its rule; or None."""
+        """Return (letter that the last lines pick, None if doubtful; rule); None without a pick."""
         text = self._lines_with_letters(f"{tail[-CLOSING_TAIL:]}\n")
         small = text.replace("\u0130", "I").lower()  # of the same length as the text
         for name in CLOSING if text else ():
@@ -477,7 +477,7 @@ class _Choices:
         return None
 
     def _lines_with_letters(self, tail: str) -> str:
-        """Return the lines that name a letter, and the lines that end with a colon: "It is:"."""
+        """Return the lines that name an option's letter or end with a colon ("It is:")."""
         token = pattern("letter-token", self.letters)
         places = (place for letter in self.letters for place in statements.places(tail, letter))
         spans = [match.span() for place in places if (match := token.match(tail, place))]
@@ -559,7 +559,7 @@ STATED = ("Answer: {}) {}", "The correct answer is **{}. {}**.")
 
 @lru_cache(maxsize=256)
 def _hedges_among(choices: tuple[str, ...], letters: str) -> list[tuple[str, re.Pattern[str]]]:
-    """Return (letter, pattern) of each option that is misread even if stated as in `STATED`."""
+    """Return (letter, pattern) of each option that is misread even in a clear text (`STATED`)."""
     reader, hedges = _Choices(choices, letters), list[tuple[str, re.Pattern[str]]]()
     for name, option in zip(letters, choices, strict=False):
         texts = [folded(form.format(name, option)) for form in STATED]

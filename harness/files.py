@@ -50,7 +50,7 @@ ZSTD = 93
 
 
 class TooLarge(ValueError):
-    """A file, or its unpacked content, is larger than the limit for its kind."""
+    """A file, or its unpacked content, is larger than the limit for this kind of file."""
 
 
 def regular_size(path: Path) -> int:
@@ -96,7 +96,7 @@ def format_bytes(size: int) -> str:
 
 
 def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise TooLarge if an archive of `size` bytes states too many or too large members."""
+    """Raise TooLarge if a zip archive of `size` bytes states too many or too large members."""
     infos = archive.infolist()
     if len(infos) > MEMBERS:
         raise TooLarge(f"it has {len(infos):,} members")
@@ -108,14 +108,14 @@ def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def refuse_member(info: zipfile.ZipInfo) -> None:
-    """Raise TooLarge if the unpacked size that an archive states for one member is too large."""
+    """Raise TooLarge if the unpacked size that a zip archive states for a member is too large."""
     if info.file_size > MEMBER or info.file_size > max(SMALL, RATIO * info.compress_size):
         packed, unpacked = format_bytes(info.compress_size), format_bytes(info.file_size)
         raise TooLarge(f"{info.filename[:80]}: {packed} would unpack to {unpacked}")
 
 
 def inflate(packed: bytes, method: int, size: int) -> bytes:
-    """Return a member's unpacked bytes; TooLarge above `size` bytes, `BROKEN` if damaged."""
+    """Return a zip member's unpacked bytes; TooLarge above `size` bytes, `BROKEN` if damaged."""
     return b"".join(_counted(packed, method, size))
 
 
@@ -145,7 +145,7 @@ def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
 if sys.version_info < (3, 14):
 
     def _unzstd(packed: bytes) -> Iterator[bytes]:
-        """Yield the data of all zstd frames; Inspect begins a new frame every 200 MiB."""
+        """Yield the unpacked data of all zstd frames; Inspect begins a new frame every 200 MiB."""
         unpacker = zstandard.ZstdDecompressor()
         with unpacker.stream_reader(packed, read_across_frames=True) as reader:
             while piece := reader.read(PIECE):
@@ -154,7 +154,7 @@ if sys.version_info < (3, 14):
 else:
 
     def _unzstd(packed: bytes) -> Iterator[bytes]:
-        """Yield the data of all zstd frames; Inspect begins a new frame every 200 MiB."""
+        """Yield the unpacked data of all zstd frames; Inspect begins a new frame every 200 MiB."""
         remaining = packed
         while remaining:
             unpacker = zstd.ZstdDecompressor()
@@ -166,7 +166,7 @@ else:
 
 
 def member_bytes(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
-    """Return one member's bytes; ValueError if they are not what the archive's index says."""
+    """Return a zip member's bytes; ValueError if they do not match the archive's index."""
     refuse_member(info)
     head, packed = _packed(file, info)
     if head[:4] != b"PK\x03\x04":
@@ -185,7 +185,7 @@ def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
 
 
 def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None:
-    """Unpack the members that `accept` allows, to check them; TooLarge above the stated size."""
+    """Unpack zip members whose name `accept` allows; TooLarge if one exceeds its stated size."""
     size = regular_size(path)
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         refuse_bomb(archive, size)
@@ -196,24 +196,24 @@ def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None
 
 
 def unpack_gzip(content: bytes) -> bytes:
-    """Unpack the bytes of a .gz file; TooLarge above the limits, gzip's errors if damaged."""
+    """Unpack the bytes of a .gz file; TooLarge above the size limit, gzip's errors if damaged."""
     stream = Limited(gzip.GzipFile(fileobj=BytesIO(content)), len(content))
     return BufferedReader(stream, PIECE).read()
 
 
 class Limited(RawIOBase):
-    """A stream that unpacks a file, such as a .gz; TooLarge if it unpacks to more than allowed."""
+    """A stream that unpacks a file (.gz); reading raises TooLarge if it yields too many bytes."""
 
     def __init__(self, stream: Any, packed: int) -> None:
-        """Wrap a stream that unpacks a file of `packed` bytes."""
+        """Store an unpacking stream; its limit grows with the packed file's size in bytes."""
         self._stream, self._left = stream, max(4 * SMALL, RATIO * packed)
 
     def readable(self) -> bool:
-        """Return True: the stream can be read."""
+        """Return True: the stream can be read, as `io.RawIOBase` asks."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer and return the number of bytes read."""
+        """Fill a buffer with unpacked bytes and return their number; TooLarge above the limit."""
         count = self._stream.readinto(buffer) or 0
         self._left -= count
         if self._left < 0:
@@ -221,7 +221,7 @@ class Limited(RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close this stream and the wrapped one."""
+        """Close this stream and the unpacking stream inside."""
         self._stream.close()
         super().close()
 
@@ -346,10 +346,10 @@ ZIP = ".gz"
 
 
 def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
-    """Yield each row with its line number, from 1; blank lines are skipped.
+    """Yield (line number from 1, row) of a CSV or JSON Lines file; blank lines are skipped.
 
-    `name.csv` and `name.csv.gz` are CSV with a header, everything else is JSON Lines. UserError
-    if the file is missing or is not text, or a line is not a JSON object.
+    `name.csv` and `name.csv.gz` are CSV with a header, any other name is JSON Lines. UserError if
+    the file is missing or is not text, or a line is not a JSON object.
     """
     refuse_absent(path)
     kind = "CSV" if path.name.removesuffix(ZIP).endswith(".csv") else "JSON Lines"
@@ -361,13 +361,13 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
 
 
 def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
-    """Yield the rows of `read_rows` as `model`; UserError names file, line and field."""
+    """Yield a file's rows, validated as `model`; UserError names file, line and wrong field."""
     for line, row in read_rows(path):
         yield check_row(model, row, f"{path}, line {line}")
 
 
 def check_row(model: type[RowT], row: object, place: str) -> RowT:
-    """Return a row as `model`; UserError names the first field that is absent or wrong."""
+    """Return a row, validated as `model`; UserError names its place and the first wrong field."""
     try:
         return model.model_validate(row)
     except ValidationError as error:
@@ -376,13 +376,16 @@ def check_row(model: type[RowT], row: object, place: str) -> RowT:
 
 
 def plain_or_packed(path: Path) -> Path:
-    """Return the path of a text file: as named, or with `.gz` added if only that exists."""
+    """Return the path of a text file: `path`, or `path` with `.gz` added if only that exists."""
     packed = path.with_name(f"{path.name}.gz")
     return packed if packed.is_file() and not path.is_file() else path
 
 
 def read_questions(path: Path, make: Callable[[JsonRow, str], Question]) -> list[Question]:
-    """Return `make(row, "FILE, line N")` of each row; UserError as in `read_rows`, or if empty."""
+    """Return a question for each row of a file; `make` builds it from (row, "FILE, line N").
+
+    Raises UserError as `read_rows` does, and if there are no rows.
+    """
     questions = [make(row, f"{path}, line {number}") for number, row in read_rows(path)]
     if not questions:
         raise UserError(f"{path} has no rows.")
@@ -419,7 +422,7 @@ def refuse_unwritable_file(out: Path, option: str) -> None:
 
 
 def refuse_no_file(out: Path, fix: str) -> None:
-    """Raise UserError if `out` is a directory, a pipe, a device or a broken link."""
+    """Raise UserError, with the fix, if `out` is a directory, a pipe, a device or a broken link."""
     # A pipe waits for a reader, `/dev/zero` has no end, and a link could be changed meanwhile.
     try:
         mode = out.stat().st_mode
@@ -452,11 +455,11 @@ def refuse_unwritable(out: Path, option: str) -> None:
 
 
 SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Flags to open a temporary file: links are not followed, and a pipe is not waited for."""
+"""Flags to open a temporary file: links are not followed, and opening a pipe does not wait."""
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a temporary file and rename it to `path`, keeping its mode; an OSError names `path`."""
+    """Write a temporary file and rename it to `path`, keeping the old file's mode."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, SCRATCH, 0o666)

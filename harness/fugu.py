@@ -19,15 +19,16 @@ from podium.harness.usage import PROVIDER_USAGE, raw_usage
 ADDRESS = "https://api.sakana.ai/v1"
 EFFORTS = ("high", "xhigh", "max")
 CHOOSY = ("fugu-max", "fugu-ultra")
-"""Models that refuse efforts outside `EFFORTS` (llmgateway#4016; openrouter.ai/sakana/fugu-max).
-`fugu-ultra` is v2.0 since 2026-09-11; its v1 and its dated names are older."""
+"""Models that refuse reasoning efforts outside `EFFORTS` (llmgateway#4016;
+openrouter.ai/sakana/fugu-max). `fugu-ultra` is v2.0 since 2026-09-11; its v1 and its dated names
+are older models without this rule."""
 
 
 class FuguAPI(OpenAICompatibleAPI):
     """Calls Fugu by its Responses API, or by chat completions with `responses_api = false`."""
 
     def __init__(self, model_name: str, responses_api: bool = True, **settings: Any) -> None:
-        """Read the key and address from the environment if they are not given."""
+        """Read API key and URL from the environment if not given; UserError for a wrong effort."""
         settings |= {"service": "fugu", "service_base_url": ADDRESS}
         super().__init__(model_name, responses_api=responses_api, **settings)
         effort = settings.get("config", GenerateConfig()).reasoning_effort
@@ -50,7 +51,7 @@ class FuguAPI(OpenAICompatibleAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
-        """Return the API's reply, with its raw usage in the metadata."""
+        """Return the API's reply; metadata keeps the API's usage, of which Inspect drops counts."""
         result = await super().generate(input, tools, tool_choice, config)
         if isinstance(result, ModelOutput):
             return result

@@ -1,7 +1,8 @@
 """Grade a file of replies from any source; write a file of verdicts that survives a kill.
 
-While the file grows, verdicts are in order of arrival, a reply's newest last; at the end they are
-sorted like the replies. `FILE.meta.json` names their sources; other sources are refused.
+While the file grows, verdicts (one per reply) are in order of arrival, a reply's newest last; at
+the end they are sorted like the replies. `FILE.meta.json` names what the verdicts were made from,
+such as the suite's version; a file of verdicts made from anything else is refused.
 """
 
 import errno
@@ -50,7 +51,7 @@ Verdict = Mapping[str, Any]  # `FIELDS`, a suite's additions, `LINE`; a null val
 
 
 class VerdictOrigin(BaseModel):
-    """The sources of a file of verdicts."""
+    """What a file of verdicts was made from: suite, problems, replies and sandbox."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,10 +65,10 @@ class VerdictOrigin(BaseModel):
 
 
 class VerdictFile:
-    """An open file of verdicts; `open_verdicts` makes it."""
+    """An open file of verdicts, one per graded reply; `open_verdicts` makes it."""
 
     def __init__(self, path: Path, writer: RawIOBase) -> None:
-        """Read the verdicts of the file; `writer` appends unbuffered."""
+        """Read the verdicts that the file already has; `writer` appends new verdicts unbuffered."""
         self._path, self._writer = path, writer
         self._texts: dict[int, bytes] = {}  # the newest verdict on each line of the replies
         self.graded: set[int] = set()  # lines of replies that have a value
@@ -75,7 +76,7 @@ class VerdictFile:
         self._read()
 
     def add(self, verdict: Verdict) -> None:
-        """Append a verdict and flush it, so that a killed run keeps it."""
+        """Append a verdict to the file at once, so that it survives if the run is killed."""
         text = json.dumps(verdict, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
             if (self._writer.write(text) or 0) < len(text):
@@ -149,7 +150,7 @@ def _origin_file(path: Path) -> Path:
 
 
 def _lock(path: Path, writer: RawIOBase) -> None:
-    """Lock the file; UserError if another run has locked or has just replaced it."""
+    """Lock a file of verdicts; UserError if another run has locked or just replaced the file."""
     same = False
     with suppress(BlockingIOError):
         fcntl.flock(writer, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,7 +194,7 @@ class GradeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """The result of grading a file of replies."""
+    """The result of grading a file of replies: counts, mean value and time."""
 
     replies: int
     unscored: int
@@ -290,7 +291,7 @@ def grade_replies(
     problems: Path | None = None,
     box: str | None = None,
 ) -> dict[str, Grade]:
-    """Return {question id: grade} for `replies` by question id; errors of grading are raised."""
+    """Grade replies, given by question id; return {question id: grade}, or raise grading errors."""
     questions = _questions(suite, problems, replies.keys())
     for name in replies.keys() - questions.keys():
         raise UserError(f"{suite.name} {_not_there(suite, name)}: leave its reply out.")
@@ -306,7 +307,10 @@ def grade_replies(
 
 
 def _questions(suite: Suite[Any], problems: Path | None, ids: Set[str]) -> Mapping[str, Question]:
-    """Return at least the questions with these `ids`; splits without them may fail to load."""
+    """Return {id: question}: all of the `problems` file, or of the suite's splits that have `ids`.
+
+    A split that cannot be loaded raises its UserError only if other splits lack some of the `ids`.
+    """
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
     questions: dict[str, Question] = {}
@@ -389,7 +393,7 @@ def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> Verd
 def _verdict(
     suite: Suite[Any], questions: Mapping[str, Question], box: OpenBox | None, reply: _Reply
 ) -> Verdict:
-    """Return one reply's verdict; if podium failed to grade it, its value is None, never 0."""
+    """Return one reply's verdict as a row; if grading itself failed, the value is None, never 0."""
     question = at_epoch(suite, questions[reply.question], reply.epoch)
     started = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score."""
+"""The adapters to Inspect: a System becomes a Solver, a Suite a Task, a Grade a Score."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -112,12 +112,12 @@ def named_pool(pool: str | None) -> PoolSpec | None:
 
 
 def sample_ref(state: TaskState) -> SampleRef:
-    """Return the identity of a running sample, for the journal."""
+    """Return the identity of a running sample (question id, epoch, uuid), for the journal."""
     return SampleRef(str(state.sample_id), state.epoch, state.uuid)
 
 
 def answer_note(state: TaskState, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer's digests for the journal, so that its log cannot change unnoticed."""
+    """Return a journal entry with an answer's digests, so that a changed log is noticed."""
     return {
         "sample": asdict(sample_ref(state)),
         "answer_sha256": text_digest(shape[ANSWER]),
@@ -130,7 +130,7 @@ ASKED = "asked"  # key in a sample's metadata: its epoch's variant of the questi
 
 @solver
 def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
-    """Replace a sample's question by the variant of its epoch; runs before any other solver."""
+    """Return a solver that replaces a question by its epoch's variant; it must run first."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if state.epoch > 1:
@@ -156,7 +156,7 @@ def question_of(state: TaskState) -> Question:
 
 
 def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
-    """Return the question, without its target, from the metadata that `sample` wrote."""
+    """Return a question, without its target, from the metadata that `sample` wrote."""
     stored = metadata.get("question")
     return Question(
         id=id,
@@ -180,7 +180,7 @@ def _answer_shape(answer: Answer) -> dict[str, object]:
 
 
 ROOMS = ("baselines", "conductor")
-"""Packages with solvers: up to podium 0.1, the solvers' names in Inspect began with these."""
+"""Packages with solvers: up to podium 0.1, the solvers' names in Inspect began with the package."""
 
 
 def named_by_room(task: Task, solver: str) -> Task:
@@ -250,11 +250,11 @@ def as_task(
 FIRST = ("sampleStatus", "sampleId", "input", "target", "answer", "cost")
 COLUMNS = [TaskSamplesColumn(id=column) for column in FIRST]
 VIEW = ViewerConfig(task_samples_view=TaskSamplesView(name=PODIUM, columns=COLUMNS))
-"""First columns in Inspect's viewer, which hides the cost unless it is listed."""
+"""Columns that Inspect's viewer shows first; unlisted, the cost would be hidden."""
 
 
 def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how Inspect's viewer names and tags a task; nothing if its system is not known."""
+    """Return how Inspect's viewer names and tags a task; empty if the task's system is unknown."""
     if "system" not in facts:
         return {}
     tags = (facts[name] for name in ("label", "split", "purpose") if name in facts)
@@ -262,7 +262,7 @@ def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
-    """Return the first `limit` questions of a split; UserError if it does not exist."""
+    """Return the first `limit` questions of a split; UserError if the suite lacks the split."""
     if limit is not None and limit < 1:
         raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
     if split not in suite.splits:
@@ -274,7 +274,7 @@ def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> 
 
 
 def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
-    """Return the facts about a suite in its log."""
+    """Return the facts about a suite that a log's header stores."""
     return {
         "schema": 1,  # version of podium's log metadata
         "suite": suite.name,
@@ -290,7 +290,7 @@ def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
 
 
 def refuse_no_epochs(epochs: int | None) -> None:
-    """Raise UserError for fewer epochs than one."""
+    """Raise UserError if `--epochs` is below 1."""
     if epochs is not None and epochs < 1:
         raise UserError(f"--epochs must be at least 1, not {epochs}.")
 
@@ -304,7 +304,7 @@ def sample(question: Question) -> Sample:
 def public_tests_of(
     suite: Suite[Any], box: Any | None, programs: anyio.CapacityLimiter
 ) -> PublicTests | None:
-    """Return a function that runs a suite's public tests, limited by `programs`; or None."""
+    """Return a function that grades by a suite's public tests; None without tests or a box."""
     if box is None or not isinstance(suite, PubliclyTested):
         return None
 
@@ -318,7 +318,7 @@ def public_tests_of(
 
 @solver
 def offer_public_tests(tests: PublicTests) -> Solver:
-    """Let a sample's later solvers run public tests, in a task for `inspect eval`."""
+    """Return a solver after which a sample's solvers can run public tests, for `inspect eval`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         extend_context(public_tests=tests)
@@ -328,7 +328,7 @@ def offer_public_tests(tests: PublicTests) -> Solver:
 
 
 def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = None) -> Scorer:
-    """Return the Inspect scorer of a suite; its box grades at most `max_sandboxes` at once."""
+    """Return the Inspect scorer of a suite; at most `max_sandboxes` programs run in parallel."""
     context = current()
     programs = context.programs or anyio.CapacityLimiter(max_sandboxes or cores())
     journal = current_journal()
@@ -372,7 +372,7 @@ def _count_answer() -> None:
 
 
 def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
-    """Return a verdict for the journal, with a digest instead of texts, which may be secret."""
+    """Return a journal entry with a verdict; a digest replaces its texts, which may be secret."""
     value = score.value if isinstance(score.value, int | float) else None
     text = state.input if isinstance(state.input, str) else ""  # it may be a conversation
     return {
@@ -383,7 +383,7 @@ def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any
 
 
 def as_score(grade: Grade) -> Score:
-    """Return a grade as Inspect's score; `parsed` tells "wrong" from "no answer found"."""
+    """Return a grade as Inspect's score; `parsed` in it tells "wrong" from "no answer found"."""
     return Score(
         value=grade.value,
         answer=grade.extracted,
@@ -393,5 +393,5 @@ def as_score(grade: Grade) -> Score:
 
 
 def unscored(error: Exception) -> Score:
-    """Return the score of a reply that could not be graded: no value in means, with the reason."""
+    """Return the score of a reply that could not be graded: outside all means, with the reason."""
     return Score.unscored(reason="scoring_failed", explanation=f"{type(error).__name__}: {error}")

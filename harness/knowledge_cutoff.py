@@ -9,7 +9,8 @@ from inspect_ai.model import _model_info  # pyright: ignore[reportPrivateUsage]
 
 UNKNOWN = "unknown"
 Exposure = Literal["before", "among", "after", "unknown"]
-"""When knowledge ends: before, while or after the questions became public."""
+"""When a model's knowledge ends: before, while (`among`) or after a suite's questions became
+public."""
 MONTH = re.compile(r"\d{4}-\d\d")
 SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
 UP_TO, DOTS = "up to ", ".."
@@ -24,9 +25,9 @@ YOUNGER: Mapping[Exposure, str] = {
 def known_cutoff(model: str) -> str:
     """Return a model's knowledge cutoff in Inspect's model database, with the source named.
 
-    `unknown` if the database has no such model. It also matches names with the same beginning,
-    whose cutoff may be later; those count as unknown. Inspect's public function would start the
-    provider of an unknown name, so a private one is called.
+    Returns `unknown` if the database has no such model. The database also matches names with the
+    same beginning, whose cutoff may be later; those count as unknown. Inspect's public function
+    would start the provider of an unknown name, so a private one is called.
     """
     find = _model_info._get_model_info  # pyright: ignore[reportPrivateUsage]
     info = find(model, resolve_provider=False)
@@ -45,8 +46,8 @@ def _plain(name: str) -> str:
 def exposure(dates: str, cutoff: str) -> Exposure:
     """Return whether a knowledge cutoff is before, among or after the questions' publication.
 
-    `dates` as `Suite.dates`: a month or day, `START..END`, of which one may be empty, or `up to
-    END`. Months are compared, because many cutoffs are known to the month.
+    `dates` are written as in `Suite.dates`: a month or day, `START..END`, of which one may be
+    empty, or `up to END`. Months are compared, because many cutoffs are known to the month.
 
     >>> exposure("2025-02", "2024-10 (model card)"), exposure("2023-05..2025-04", "2025-01")
     ('before', 'among')

@@ -1,4 +1,4 @@
-"""Training data and results of learned systems: a `Matrix` of scores, trials, an `Artifact`."""
+"""Data of systems that learn: a `Matrix` of scores, training trials, and the trained `Artifact`."""
 
 import hashlib
 import json
@@ -30,11 +30,11 @@ MEASURED = ("scores", "usd", "tokens_out")
 
 @dataclass(frozen=True, slots=True)
 class MatrixQuestion:
-    """One question of a matrix, without its target."""
+    """One question of a `Matrix` of scores, without its target."""
 
     id: str
     text: str = field(repr=False)  # not in messages: some must not be published
-    """The text that a router may read; empty if it is not available."""
+    """The question's text, which a router may read; empty if it is not available."""
     kind: Kind = "text"
     date: str = ""  # ISO day on which it became public, if known
     group: str = ""  # a shared source, such as a subject: for clustered errors and folds
@@ -43,7 +43,7 @@ class MatrixQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Scores and costs, one row per question and one column per worker."""
+    """Scores and costs of workers, one row per question and one column per worker."""
 
     name: str
     source: str  # where the data is from, with its version or digest
@@ -60,7 +60,7 @@ class Matrix:
     no_answer: Floats | None = None  # (questions, workers), share of draws; None: not recorded
 
     def __post_init__(self) -> None:
-        """Raise UserError for a wrong shape or score."""
+        """Raise UserError if an array has the wrong shape, or a score is not between 0 and 1."""
         shape = (len(self.questions), len(self.workers))
         for column, values in (("score", self.scores), ("usd", self.usd), ("tok", self.tokens_out)):
             if values.shape != shape:
@@ -70,7 +70,7 @@ class Matrix:
             raise UserError(f"{self.name}: scores must be between 0 and 1, not {scores.max():g}.")
 
     def rows(self, chosen: Sequence[int] | NDArray[np.intp]) -> "Matrix":
-        """Return the matrix of some questions, by index, in that order."""
+        """Return the matrix of the questions with the indices `chosen`, in that order."""
         rows = np.asarray(chosen, dtype=np.intp)
         measured = {name: values[rows] for name, values in self._measured()}
         return replace(self, questions=tuple(self.questions[int(row)] for row in rows), **measured)
@@ -80,7 +80,7 @@ class Matrix:
         return self.rows(np.flatnonzero([keep(question) for question in self.questions]))
 
     def with_workers(self, names: Sequence[str]) -> "Matrix":
-        """Return the matrix of some workers, in that order."""
+        """Return the matrix of the workers `names`, in that order."""
         columns = [self.workers.index(name) for name in names]
         measured = {name: values[:, columns] for name, values in self._measured()}
         return replace(self, workers=tuple(names), **measured)
@@ -94,7 +94,7 @@ class Matrix:
         return self.rows(np.flatnonzero(~np.isnan(self.scores).any(axis=1)))
 
     def mean_scores(self) -> Floats:
-        """Return each worker's accuracy over the questions it was graded on; NaN without any."""
+        """Return each worker's accuracy over its graded questions; NaN for a worker without any."""
         return mean_known(self.scores)
 
     def mean_usd(self) -> Floats:
@@ -105,14 +105,14 @@ class Matrix:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which linear algebra runs on one thread, so that sums are the same."""
+    """Return a context in which linear algebra uses one thread, so that sums are reproducible."""
     from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
     return threadpool_limits(limits=1)
 
 
 def rows_sha256(matrix: Matrix) -> str:
-    """Return the digest of a matrix's ids, workers, scores and costs."""
+    """Return the digest of a matrix's question ids, workers, scores and costs."""
     digest = hashlib.sha256("\n".join((*matrix.workers, "")).encode())
     for question, *row in zip(matrix.questions, matrix.scores, matrix.usd, strict=True):
         digest.update(f"{question.id} {[values.tolist() for values in row]!r}\n".encode())
@@ -120,7 +120,7 @@ def rows_sha256(matrix: Matrix) -> str:
 
 
 def mean_known(values: Floats) -> Floats:
-    """Return each column's mean over known values; NaN for a column without any."""
+    """Return each column's mean over known values; NaN for a column without known values."""
     return _mean(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
 
 
@@ -129,7 +129,7 @@ RouteKind = Literal["router", "anchor", "single"]
 
 @dataclass(frozen=True, slots=True)
 class RoutedSystem:
-    """One system's results on all judged questions; arrays have a value per question, or NaN."""
+    """One system's results in a comparison of routers; arrays have a value per question, or NaN."""
 
     system: str
     kind: RouteKind
@@ -142,7 +142,7 @@ class RoutedSystem:
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """A router's result at one willingness to pay, in dollars per right answer; None: any price."""
+    """A router's result if a right answer is worth `willingness` dollars; None: at any price."""
 
     willingness: float | None
     score: float
@@ -151,7 +151,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class RouteComparison:
-    """A comparison of routers: questions, method and results."""
+    """A comparison of routers, which choose a worker per question: data, method and results."""
 
     name: str
     source: str
@@ -187,7 +187,7 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixSource:
-    """A matrix's metadata."""
+    """Metadata of a `Matrix` of scores: its name, source, label and limitations."""
 
     name: str
     source: str
@@ -200,7 +200,7 @@ class MatrixSource:
 def assemble_matrix(
     about: MatrixSource, questions: Sequence[MatrixQuestion], cells: Iterable[MatrixCell]
 ) -> Matrix:
-    """Return the matrix of some cells, its workers in the order in which they first appear."""
+    """Return the matrix made of `cells`; its workers are in the order of their first appearance."""
     rows = {question.id: n for n, question in enumerate(questions)}
     if len(rows) != len(questions):
         twice = next(question.id for n, question in enumerate(questions) if rows[question.id] != n)
@@ -357,7 +357,7 @@ class Artifact:
     arrays: Arrays
 
     def as_bytes(self) -> bytes:
-        """Return the artefact's file; the same artefact has the same bytes."""
+        """Return the content of the artefact's file; equal artefacts have equal bytes."""
         meta = json.dumps(asdict(self.about), sort_keys=True, ensure_ascii=False)
         members = {_META: np.array(meta), **dict(sorted(self.arrays.items()))}
         buffer = BytesIO()
@@ -379,7 +379,7 @@ _ABOUT = TypeAdapter(ArtifactSource)
 
 
 def write_artifact(learned: Artifact, path: Path) -> None:
-    """Write an artefact, whole or not at all."""
+    """Write an artefact (a trained system) to a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, learned.as_bytes())
 
@@ -417,7 +417,7 @@ def parse_artifact(content: bytes, path: Path) -> Artifact:
 
 
 def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
-    """Raise UserError if a pool lacks workers that an artefact needs."""
+    """Raise UserError if a pool lacks workers that an artefact (a trained system) needs."""
     lacking = [name for name in learned.about.workers if name not in workers]
     if lacking:
         raise UserError(
@@ -440,7 +440,7 @@ class TrainingBudget:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round of trials, fixed by the solver's arguments: a resumed run makes the same trials."""
+    """A round of training trials; its fields fix the trials, so that a resumed run repeats them."""
 
     solver: str  # registry name, e.g. `baselines/try_templates`.
     args: Mapping[str, Any]
@@ -448,12 +448,13 @@ class Round:
     epochs: int
     first: int = 0  # index of the first question in `TrainingBudget.questions`
     most_calls: int | None = None
-    """Maximum calls of one trial, to cut a round to the budget; None: calls of its plans, or 5."""
+    """Maximum calls of one trial, to cut a round to the budget; None: the calls of its plans, or
+    5."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """The result of one trial: one answer to one question."""
+    """The result of one training trial: a system's answer to one train question."""
 
     question: str
     epoch: int
@@ -470,9 +471,9 @@ class Explorer(Protocol):
     def next_round(
         self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]
     ) -> Round | None:
-        """Return the next round of trials; None if there are enough, or no budget is left."""
+        """Return the next round of trials; None if there are enough trials, or no budget left."""
         ...
 
     def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
-        """Return the artefact that is learnt from all trials."""
+        """Return the artefact (the trained system) that is learnt from all trials' results."""
         ...

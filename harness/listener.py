@@ -46,11 +46,12 @@ FULL = (
 Awaited = Literal["headers", "body", "reading", "idle"]
 """What a server waits for: request headers, a request body, a client that reads, a new request."""
 KINDS: tuple[Awaited, ...] = ("headers", "body", "reading", "idle")
-"""All kinds; of equally frequent kinds, connections of the first one are closed first."""
+"""All kinds of waiting; if several are equally frequent, connections of the first are closed
+first."""
 
 
 def open_files() -> int:
-    """Return the maximum number of open files of this process."""
+    """Return how many files this process may have open at the same time."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
@@ -71,42 +72,43 @@ def _most() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """A server's limits for its clients; times are in seconds."""
+    """A server's limits on its clients' connections; times are in seconds."""
 
     most: int = field(default_factory=_most)
     """Simultaneous connections: 2,048, or fewer if the process may open fewer files."""
     headers_s: float = 10
     """Timeout from the connection, or a later request's first byte, to the end of its headers."""
     body_s: float = 120
-    """Timeout from the end of the headers to the end of the body."""
+    """Timeout from the end of a request's headers to the end of its body."""
     unread_s: float = 30
-    """Time in which a client must read at least 64 KiB of a waiting answer."""
+    """Time in which a client must read at least 64 KiB of an answer that waits to be sent."""
     idle_s: float = 120
-    """Timeout between two requests; long, as a trainer pauses and fails on a closed connection."""
+    """Timeout between two requests; long, because a trainer pauses and fails if it is
+    disconnected."""
 
     @property
     def per_address(self) -> int:
-        """Maximum simultaneous connections of one client: three quarters of all."""
+        """Maximum simultaneous connections of one client: three quarters of `most`."""
         return max(1, self.most * 3 // 4)
 
     @property
     def accepted_at_once(self) -> int:
-        """Maximum connections that one event loop iteration accepts, before they are counted."""
+        """Maximum connections accepted in one event loop iteration, before they are counted."""
         return max(8, min(MOST, (open_files() - self.most) // 4))
 
     def seconds(self, awaited: Awaited) -> float:
-        """Return the timeout for what the server waits for."""
+        """Return the timeout, in seconds, for what the server waits for, e.g. `headers`."""
         return cast(float, getattr(self, "unread_s" if awaited == "reading" else f"{awaited}_s"))
 
 
 def limited_protocol(limits: ConnectionLimits) -> type[H11Protocol]:
-    """Return uvicorn's protocol class with these limits, for one server."""
+    """Return a class of HTTP connections with these limits, for one uvicorn server."""
     connections = _HeldConnections(limits)
     return type("LimitedProtocol", (_Connection,), {"held": connections})
 
 
 class _Connection(H11Protocol):
-    """A connection with the client's next action and the time since which the server waits."""
+    """An HTTP connection that records what the server waits for, and since when."""
 
     held: "_HeldConnections"  # all connections of the server; each server has a subclass
     noted: Awaited | None = None  # the awaited event at the last check
@@ -116,7 +118,7 @@ class _Connection(H11Protocol):
     _unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn's
-        """Start the connection; the limits may close this or another one."""
+        """Start the connection; if there are too many, close this or another connection."""
         super().connection_made(transport)
         self.note(self.loop.time())
         self.held.admit(self)
@@ -133,7 +135,7 @@ class _Connection(H11Protocol):
 
     @property
     def awaited(self) -> Awaited | None:
-        """What the server waits for; None while the client waits for the server."""
+        """What the server waits for from the client; None while the client waits for an answer."""
         if self.transport.get_write_buffer_size():
             return "reading"
         if self.conn.their_state is h11.IDLE:
@@ -143,7 +145,7 @@ class _Connection(H11Protocol):
         return "body" if is_read else None
 
     def note(self, now: float) -> None:
-        """Restart the timeout if the client has made progress since the last check."""
+        """Note what the server waits for; restart the timeout if the client made progress."""
         self.noted = self.awaited
         state = (self.noted, self.cycle, self._resumed)
         unread = self.transport.get_write_buffer_size()
@@ -155,7 +157,7 @@ Client = str  # an IPv4 address or an IPv6 network
 
 
 class _HeldConnections:
-    """All connections of a server, oldest first, in total and by client."""
+    """All open connections of a server, oldest first, in total and by client."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -165,7 +167,7 @@ class _HeldConnections:
         self._timer: asyncio.TimerHandle | None = None
 
     def admit(self, new: _Connection) -> None:
-        """Add a connection; if there are too many, close another one, or else the new one."""
+        """Add a connection; if there are too many, close a slow connection, or else the new one."""
         client = _client(new.client[0] if new.client else "")
         same_client = self._by_client[client]
         for whose, among, limit in (
@@ -186,7 +188,7 @@ class _HeldConnections:
             self._look_later(new.loop)
 
     def forget(self, connection: _Connection) -> None:
-        """Remove a connection from the counts."""
+        """Remove a connection from the server's open connections."""
         client = self._all.pop(connection, None)
         if client is not None:
             del self._by_client[client][connection]
@@ -195,7 +197,7 @@ class _HeldConnections:
                 self._slow.pop(client, None)
 
     def _slowest(self, whose: Client | None, among: Iterable[_Connection]) -> _Connection | None:
-        """Return which connection to close; None if all clients wait for the server's answer."""
+        """Return the connection to close; None if all clients wait for the server's answer."""
         slow = self._slow.get(whose, [])
         while slow:
             connection = slow.pop()
@@ -295,7 +297,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_this_machine(name: str, bound: str) -> bool:
-    """Return whether a host is localhost, or any address if the server listens on all of them."""
+    """Return whether a host is localhost, or an address while the server listens on all of them."""
     with suppress(ValueError):  # a web page's host name cannot pretend to be an address
         address = ipaddress.ip_address(name)
         return address.is_loopback or ipaddress.ip_address(bound).is_unspecified
@@ -360,7 +362,7 @@ def listen(server_socket: socket.socket) -> str:
 def serve(
     application: ASGIApp, server_socket: socket.socket, ready: Callable[[], None], **settings: Any
 ) -> None:
-    """Serve until a stop signal, then return. Must run in the main thread."""
+    """Serve an application until a stop signal, then return. Must run in the main thread."""
     raise_open_files()
     server = _Server(uvicorn_config(application, **settings))
 
@@ -392,7 +394,7 @@ def uvicorn_config(
     lifespan: Literal["on", "off"] = "off",
     limits: ConnectionLimits | None = None,
 ) -> uvicorn.Config:
-    """Return uvicorn's settings for a server with these limits, without an access log."""
+    """Return uvicorn's settings for a server with these connection limits; no access log."""
     limits = limits or ConnectionLimits()
     return uvicorn.Config(
         application,

@@ -65,7 +65,7 @@ class JudgeError(PodiumError):
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """The input for a judge: the answer to grade, and how the judge is asked."""
+    """One case for a judge: the answer to grade, and the texts of the request to the judge."""
 
     template: str  # as for Inspect's `model_graded_qa`: `{question}`, `{answer}`, `{criterion}`
     verdicts: str  # Pattern over the judge's reply; its one group is the verdict
@@ -76,7 +76,7 @@ class JudgeCase:
 
 @solver
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
-    """Return a setup solver that fails without a judge: else a model would grade itself."""
+    """Return a setup solver that raises UserError if questions need a judge and none is set."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if GRADER not in model_roles():
@@ -90,7 +90,7 @@ SAID = 300  # Number of last characters of a judge's reply that an error message
 
 
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
-    """Ask the judges; return the majority verdict, a reply with it, and the judges' names."""
+    """Ask the judges; return the majority verdict, a reply with this verdict, and their names."""
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
@@ -104,7 +104,7 @@ async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, 
 
 
 async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
-    """Ask one judge, under the run's spending limit; the model id is the key of its price."""
+    """Ask one judge, within the run's spending limit; its price book key is its model id."""
     # Inspect's prompt (a private function) escapes text that would end the quoted answer.
     prompt = model_scoring_prompt(
         template=case.template,
@@ -122,7 +122,7 @@ async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Regrade:
-    """The result of regrading one log."""
+    """The result of regrading one log: the newer log, and counts of samples."""
 
     log: Path
     graded: int
@@ -133,7 +133,7 @@ class Regrade:
 def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
-    """Grade a log's unscored (or all) samples again, into a newer log; None if there are none."""
+    """Grade a log's unscored (or all) samples again, into a newer log; None if nothing needs it."""
     chosen = [sample for sample in log.samples or [] if everything or is_unscored(sample)]
     chosen = [sample for sample in chosen if sample.error is None and not was_judged(sample, suite)]
     if not chosen:
@@ -175,7 +175,7 @@ def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
 
 
 def is_unscored(sample: EvalSample) -> bool:
-    """Return whether a sample has no verdict."""
+    """Return whether a sample has no score, or a score without a value."""
     scores = list((sample.scores or {}).values())
     return not scores or any(
         isinstance(score.value, float) and math.isnan(score.value) for score in scores
@@ -220,7 +220,7 @@ def _graded_anew(
 
 
 def _was_refused(sample: EvalSample, answer: str) -> bool:
-    """Return whether a worker refused the request as too long; older logs mark only the call."""
+    """Return whether a worker refused the request as too long; older logs mark only calls."""
     events = (event for event in sample.events if isinstance(event, ModelEvent))
     calls = [event.output for event in events if event.output.completion == answer]
     return is_refused(sample.output) or (bool(calls) and all(map(is_refused, calls)))
@@ -236,7 +236,7 @@ def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
 
 
 def older_graders(log_dir: Path, suites: Suites) -> str:
-    """List, as text, the graders of a directory's logs that have another version now."""
+    """List, as text, the suites in a directory's logs whose grader has another version now."""
     runs = (facts for _, facts, _ in _runs(log_dir) if facts.suite in suites)
     then = sorted({(facts.suite, facts.suite_version) for facts in runs})
     changes = [moved_versions({name: old}, {name: suites[name].version}) for name, old in then]
@@ -257,7 +257,7 @@ def written_newer(log: EvalLog) -> Path:
 def regrade_dir(
     log_dir: Path, suites: Suites, box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
-    """Regrade every task's newest log; UserError, before any, if a suite or sandbox is missing."""
+    """Regrade the newest log of each task; before, UserError if a suite or sandbox is missing."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path, facts, lacking in _runs(log_dir):
         if (log := read_log(path) if everything or lacking else None) is None:
@@ -279,7 +279,7 @@ def regrade_dir(
 
 @dataclass(slots=True)
 class Remade:
-    """The comparison of a log's verdicts with new ones; no log is written."""
+    """A comparison of a log's verdicts with new verdicts of the same replies; no log is written."""
 
     log: Path
     task: str
@@ -343,7 +343,10 @@ def _compare(sample: EvalSample, score: Score, result: Remade) -> None:
 def box_for_logs(
     log_dir: Path, box_name: str | None, catalogue: Catalogue, limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield sandbox `box_name`, else the logs' own; None if not needed, UserError if several."""
+    """Yield the sandbox in which to grade logs: `box_name`, else the one that the logs name.
+
+    Yields None if no log needs a sandbox. Raises UserError if the logs name several.
+    """
     logs = _runs(log_dir)
     runs = [facts for path, facts, _ in logs if _suite_of(facts, path, catalogue.suites).needs_box]
     used = sorted({facts.box for facts in runs if facts.box})

@@ -25,7 +25,7 @@ from podium.harness.text import escape_controls
 
 @dataclass(slots=True)
 class ProgressLine:
-    """A run's progress, in (question, epoch) pairs."""
+    """A run's progress: how many (question, epoch) pairs are answered."""
 
     title: str
     total: int
@@ -33,7 +33,7 @@ class ProgressLine:
     done: int = 0
 
     def tick(self) -> None:
-        """Count one answered pair and update the line."""
+        """Count one answered (question, epoch) pair and update the line."""
         self.done += 1
         if self.bar.console.is_terminal:
             self.bar.advance(self.bar.task_ids[0])
@@ -105,7 +105,7 @@ because a function of podium cannot be imported before `import podium` has regis
 def map_over_processes(
     work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, cap: int = MOST_PROCESSES
 ) -> Iterator[Result]:
-    """Yield `work(item)` for each item, in order; in up to `cap` other processes if `many`."""
+    """Yield `work(item)` for each item, in order; if `many`, use up to `cap` other processes."""
     workers = min(cores(), len(items), cap)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
@@ -155,11 +155,11 @@ class RateLimiter:
     """Spaces this process's calls to a maximum rate; tests replace `clock` and `sleep`."""
 
     per_minute: Mapping[str, float]
-    """Calls per minute, by provider or worker; keys that are missing have no limit."""
+    """Provider or worker -> its maximum calls per minute; missing keys have no limit."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     next: dict[str, float] = field(default_factory=dict[str, float])
-    """Earliest time of the next call, by the same keys."""
+    """Provider or worker -> the earliest time of its next call, by `clock`."""
 
     async def turn(self, who: str) -> None:
         """Wait until a call of `who`, a provider or worker, is allowed by the rate limit."""
@@ -168,7 +168,7 @@ class RateLimiter:
                 await self.sleep(wait_s)
 
     def reserve(self, key: str, calls: int = 1, within_s: float = math.inf) -> list[float]:
-        """Reserve up to `calls` calls in the next `within_s` seconds; return their waits, in s."""
+        """Reserve up to `calls` calls in the next `within_s` seconds; return each call's wait."""
         if key not in self.per_minute:
             return [0.0] * calls
         now, apart = self.clock(), MINUTE_S / self.per_minute[key]

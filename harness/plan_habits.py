@@ -10,23 +10,25 @@ from dataclasses import dataclass
 from math import log2
 
 COLLAPSED = 0.98
-"""Plans count as collapsed if this share of steps has one worker, or of plans has one step."""
+"""A conductor's plans count as collapsed if this share of steps has one worker, or of plans has one
+step."""
 FEWEST = 20  # minimum number of plans to judge a collapse
 
 
 @dataclass(frozen=True, slots=True)
 class PlanHabits:
-    """Statistics of the plans of many questions."""
+    """Statistics of a conductor's plans for many questions."""
 
     plans: int
     one_step: float
-    """Share of plans with one step."""
+    """Share of a conductor's plans with exactly one step."""
     distinct: int
-    """Number of shapes: a plan's workers and the steps that each reads (`Workflow.shape`)."""
+    """Number of different shapes: a plan's workers and the steps that each reads
+    (`Workflow.shape`)."""
     commonest: float
-    """Share of plans with the commonest shape."""
+    """Share of plans with the most frequent shape."""
     workers: Mapping[str, float]
-    """Each worker's share of all steps."""
+    """Worker -> its share of the steps of all plans."""
 
     @property
     def worker_entropy(self) -> float:
@@ -42,7 +44,7 @@ class PlanHabits:
 
 
 def plan_habits(shapes: Sequence[str]) -> PlanHabits | None:
-    """Return the statistics of plans, given their shapes; None for no plan.
+    """Return the statistics of plans, given their shapes; None if there are no plans.
 
     >>> found = plan_habits(["sage"] * 3 + ["scholar, abacus(1)"])
     >>> found.one_step, found.distinct, found.commonest, round(found.worker_entropy, 2)
@@ -74,7 +76,8 @@ def entropy(shares: Iterable[float]) -> float:
 def collapse_of(workers: Mapping[str, float], one_step: float, distinct: float | None) -> str:
     """Return how plans collapsed: one worker, one step, one or two plans; empty if they did not.
 
-    `distinct`: number of different plans; None if they were not counted.
+    `workers` has each worker's share of the steps, `one_step` the share of plans with one step.
+    `distinct` is the number of different plans; None if they were not counted.
     """
     top = max(workers, key=lambda name: workers[name], default="")
     habits = [f"one worker ({top})"] if top and workers[top] >= COLLAPSED else []

@@ -61,20 +61,20 @@ from podium.harness.workflow import Sampling
 
 @dataclass(slots=True)
 class Pool:
-    """Workers by name. `spec` is None for a pool of models given by `--model-role`."""
+    """The models that a system may call, by name; `spec` is None for models of `--model-role`."""
 
     models: Mapping[str, Model]
     spec: PoolSpec | None = None
     epoch: int = 1
     spend: Spend | None = None
     envelope: Envelope | None = None
-    """The question's budget, equal for all systems; None if the run has none."""
+    """The question's budget, equal for all systems; None if the run has no equal budget."""
     so_far: Callable[[], Answer] | None = None
     """Returns the best answer that the system has so far; None before the first reply."""
     public_tests: PublicTests | None = None
-    """Runs a program on a question's public tests; None if the suite has none."""
+    """Grades a program by a question's public tests; None if the suite has none."""
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
-    """A system's state between the turns of a sample."""
+    """State that a system keeps between the turns of a sample."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _said: dict[tuple[str, str], ChatMessage] = field(
         default_factory=dict[tuple[str, str], ChatMessage]
@@ -88,7 +88,7 @@ class Pool:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Worker names in pool order, without conductor, grader and variants."""
+        """Names of the workers in pool order, without conductor, grader and variants."""
         roles = (CONDUCTOR, GRADER, *self.variants)
         return tuple(name for name in self.models if name not in roles)
 
@@ -108,7 +108,7 @@ class Pool:
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Send one request to one worker, inside a span named `step`."""
+        """Send one request to one worker and return the reply; the log shows it under `step`."""
         config = self.prescribed(worker, sampling)
         turns = [self._first_said(turn) for turn in messages]
         return await self._reply(*self._numbered(worker, turns, step, Offered(config=config)))
@@ -121,29 +121,30 @@ class Pool:
         sampling: Sampling | None = None,
         advice: str = "",
     ) -> Reply:
-        """Send a plan's last request to its worker; `advice`: the request without the question.
+        """Send a plan's last request to its worker and return the reply.
 
-        In a task with several turns, the worker gets the conversation with its tools, and `advice`.
+        `advice` is the request without the question. In a task with several turns, the worker gets
+        the conversation with its tools, and `advice`.
         """
         return await self.ask(worker, messages, step, sampling)
 
     def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
-        """Return a step's sampling settings, which supplement the worker's own."""
+        """Return the settings that a step's `sampling` adds to the worker's own settings."""
         return _prescribed(self._model(worker), sampling)
 
     def has_planned(self, steps: int) -> None:
-        """Do nothing; a pool that shows progress overrides this, to store how many steps follow."""
+        """Do nothing; a pool that shows progress overrides this, to store the number of steps."""
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[ModelOutput, Reply]:
-        """Send a framework's or task's request; return (output with tool calls, reply)."""
+        """Send a request of a framework or task; return (output with tool calls, reply)."""
         return await self._put(*self._numbered(worker, messages, step, offered))
 
     def _numbered(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[Request, SampleIndex]:
-        """Return a request and its sample index: the epoch, and how often it was sent before."""
+        """Return a request and its sample index: the epoch, and how often the request was sent."""
         model, slots = self._model(worker), self.spec.slots if self.spec else ()
         price = next((slot.price_ref for slot in slots if slot.name == worker), str(model))
         request = Request(worker, model, _sendable(messages), price, step, offered)
@@ -152,7 +153,7 @@ class Pool:
         return request, SampleIndex(self.epoch, self._asked[key] - 1)
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
-        """Send a request, `number`ed among equal requests of its sample, and return the reply."""
+        """Send a request, with its `number` among equal requests of a sample; return the reply."""
         return (await self._put(request, number))[1]
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
@@ -185,19 +186,19 @@ class Pool:
     async def _asked_once(
         self, request: Request, number: SampleIndex
     ) -> tuple[CallInFlight, ModelOutput]:
-        """Make one call for a request, in a span of its step; return the call and its output."""
+        """Make one call for a request, within a workflow step; return the call and its output."""
         async with step_span(request.step or request.role):
             with run_context(sample=number):
                 return await ask_once(request, self.spend, partial(_generate, request, number))
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
-        """Return a program's grade on the public tests; UserError if there are none."""
+        """Return the grade of a program by the public tests; UserError if the suite has none."""
         if self.public_tests is None:
             raise UserError("A system asked for public tests, and this suite shows none.")
         return await self.public_tests(question.sealed(), reply)
 
     def _first_said(self, turn: ChatMessage) -> ChatMessage:
-        """Return the first message with this role and text: Inspect logs the same object once."""
+        """Return the first message object with this role and text: Inspect logs it only once."""
         if isinstance(turn.content, str) and turn.role in ("system", "user"):
             return self._said.setdefault((turn.role, turn.content), turn)
         return turn
@@ -211,7 +212,7 @@ class Pool:
 
 @asynccontextmanager
 async def step_span(step: str) -> AsyncGenerator[None]:
-    """Assign the events logged inside this context to a workflow step."""
+    """Log all events in the `with` block as part of the workflow step `step`."""
     # Inspect would copy a sample's whole store before and after, for changes that no call makes:
     # 0.3 s for each call in the airline tasks of tau2, which keep their database in the store.
     with suspend_store_events():
@@ -222,7 +223,7 @@ async def step_span(step: str) -> AsyncGenerator[None]:
 async def ask_once(
     request: Request, spend: Spend | None, generate: Callable[[], Awaitable[ModelOutput]]
 ) -> tuple[CallInFlight, ModelOutput]:
-    """Return a request's call and output: the stored reply if it was paid for, else a new one."""
+    """Return (call, output) of a request: the stored reply if it was paid for, else a new one."""
     draw, start = next_draw(request), monotonic()
     if draw is None:
         return await _ask(request, spend, generate, None)
@@ -303,13 +304,13 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return a pool entry's model, bound to no role: `get_model` may return a role's old model."""
+    """Return the model of a pool file's entry, bound to no role, since a role keeps old models."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 
 
 def _made(slot: WorkerSpec, **overrides: Any) -> Model:
-    """Return a pool entry's model, always new: a memoized one has earlier files and API keys."""
+    """Return a pool entry's model, always new: a memoized model has earlier files and API keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     model = get_model(slot.model, config=config, memoize=False, **{**arguments, **overrides})
     return _known_before_inspect(obey_waits(name_failures(guard_keys(keep_batches(model)))))
@@ -410,4 +411,4 @@ def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
 
 
 _MADE: RunVar[dict[tuple[str, str], Model]] = RunVar("podium_absent_roles")
-"""Models of slots that the eval's model roles lack, by the pool's label and the slot."""
+"""(pool's label, pool entry) -> model, for entries of a pool file that are no role in the eval."""

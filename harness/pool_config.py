@@ -51,7 +51,7 @@ class _Misplaced(ValueError):
 
 
 class WorkerSpec(BaseModel):
-    """One `[[workers]]` table, or the table of another model, e.g. `[conductor]`, `[grader]`."""
+    """A `[[workers]]` table of a pool file, or another model's, e.g. `[conductor]`, `[grader]`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -59,11 +59,11 @@ class WorkerSpec(BaseModel):
     model: str = Field(pattern=r"^[^/\s]+/\S+$")
     """Inspect model id with provider: `openai/gpt-5`, `rehearsal/abacus`."""
     card: str = ""
-    """The worker's strengths, for conductors that see worker cards."""
+    """A description of the worker's strengths, for conductors that read worker cards."""
     price: str | dict[str, Any] = ""
     """Key in the price book (default: the model id), or a table like a price book's entry."""
     knowledge_cutoff: str = UNKNOWN
-    """Date with its source, e.g. `2024-06 (model card)`."""
+    """Date at which the model's knowledge ends, with its source, e.g. `2024-06 (model card)`."""
     config: GenerateConfig = GenerateConfig()
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Model arguments of the provider (Inspect's `-M`)."""
@@ -73,7 +73,8 @@ class WorkerSpec(BaseModel):
     variants: dict[Annotated[str, Field(pattern=NAME)], GenerateConfig] = Field(
         default_factory=dict[str, GenerateConfig]
     )
-    """Name -> settings that replace those of `config`: `single:NAME@VARIANT` uses them."""
+    """Name of a variant -> settings that replace those in `config`: `single:NAME@VARIANT` uses
+    them."""
 
     @field_validator("price", mode="before")
     @classmethod
@@ -127,7 +128,7 @@ class WorkerSpec(BaseModel):
         return self
 
     def variant(self, name: str) -> "WorkerSpec":
-        """Return a variant as a worker named NAME@VARIANT; no worker in a file has such a name."""
+        """Return a variant (a worker with changed settings) as a worker named WORKER@VARIANT."""
         config = self.config.merge(self.variants[name])
         changes: dict[str, Any] = {"name": f"{self.name}@{name}", "config": config, "variants": {}}
         return self.model_copy(update=changes)
@@ -169,7 +170,7 @@ def provider_of(model: str) -> str:
 
 
 class PoolSpec(BaseModel):
-    """A validated pool file: its workers, other models and prices."""
+    """A validated pool file: its workers, its other models and its prices."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -187,17 +188,19 @@ class PoolSpec(BaseModel):
     conductor: WorkerSpec | None = None
     """The model that `conductor-prompted` asks for plans; its calls have a separate role."""
     grader: WorkerSpec | None = None
-    """The model that judges answers that no rule can grade; not a worker, and no system's cost."""
+    """The model that judges answers which no rule can grade; it is no worker, and no system pays
+    for it."""
     environment: dict[str, WorkerSpec] = Field(
         default_factory=dict[str, WorkerSpec], validation_alias=AliasChoices("roles", "environment")
     )
-    """Models that an Inspect task's code calls by role, e.g. `[roles.user]`; no system's cost."""
+    """Models that an Inspect task's code calls by role, e.g. `[roles.user]`; no system pays for
+    these calls."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other names under which `podium serve` offers systems: `mini = "router-knn"`."""
     sha256: str = ""
-    """Digest of the file; filled in by `read_pool`."""
+    """Digest of the pool file; filled in by `read_pool`."""
     path: str = ""
-    """The file, for messages; filled in by `read_pool`."""
+    """Path of the pool file, for messages; filled in by `read_pool`."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -263,7 +266,7 @@ class PoolSpec(BaseModel):
 
     @property
     def slots(self) -> tuple[WorkerSpec, ...]:
-        """Every model that a run may call: workers, their variants and the models of `roles()`."""
+        """Every model that a run may call: workers, their variants and models of other roles."""
         return (*self.workers, *self.variants, *(slot for _, slot in self.roles()))
 
     @property
@@ -277,13 +280,13 @@ class PoolSpec(BaseModel):
         return {key for slot in self.slots for key in (slot.model, slot.price_ref)}
 
     def roles(self) -> list[tuple[str, WorkerSpec]]:
-        """Return the conductor, the grader and a task's own models, if any, by their names."""
+        """Return (name, model) of the conductor, the grader and a task's own models, if any."""
         pairs = zip(ROLES, (self.conductor, self.grader), strict=True)
         roles = [(role, slot) for role, slot in pairs if slot is not None]
         return [*roles, *self.environment.items()]
 
     def worker(self, name: str) -> WorkerSpec:
-        """Return a worker, variant or other model by name; UserError lists the known workers."""
+        """Return a worker, variant or other model by name; UserError lists the pool's workers."""
         for worker in self.slots:
             if worker.name == name:
                 return worker
@@ -298,13 +301,13 @@ class PoolSpec(BaseModel):
 
 
 def read_pool(name: str) -> PoolSpec:
-    """Read a pool by name (harness/pools) or by path; UserError states line and field."""
+    """Read a pool by name (harness/pools) or by path; UserError states the wrong line and field."""
     path = shipped_file("pool", name, POOLS)
     return parse_pool(read_limited(path, SETTINGS), path)
 
 
 def parse_pool(content: bytes, path: Path) -> PoolSpec:
-    """Return the pool that a file's bytes define; UserError states line and field."""
+    """Return the pool that a file's bytes define; UserError states the wrong line and field."""
     try:
         data = parse_toml(content)
     except ValueError as error:
@@ -337,7 +340,7 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
 
 
 def _exact(value: object) -> object:
-    """Return a price table with floats as strings, the format of price books."""
+    """Return a price table in the format of price books: every float becomes a text."""
     if isinstance(value, dict):
         table = cast(dict[str, object], value)
         return {name: _exact(field) for name, field in table.items()}
@@ -356,7 +359,7 @@ def _first(error: ValidationError, text: str) -> str:
 
 
 def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
-    """Return a pool with paths relative to `folder` made absolute; names stay unchanged."""
+    """Return a pool whose paths relative to `folder` are absolute; names without a path stay."""
 
     def path(value: str, suffix: str) -> str:
         return str(folder / Path(value).expanduser()) if value.endswith(suffix) else value
@@ -375,7 +378,7 @@ def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
 
 
 def _line_of(text: str, place: tuple[int | str, ...]) -> int:
-    """Return the 1-based line of the deepest key of `place` that the file contains."""
+    """Return the line number, from 1, of a field at `place`, or of its table."""
     lines = text.splitlines()
     start, end = 0, len(lines)
     if len(place) > 1 and place[0] == "workers" and isinstance(place[1], int):
@@ -394,7 +397,7 @@ def _line_of(text: str, place: tuple[int | str, ...]) -> int:
 
 
 def with_conductor(spec: PoolSpec, conductor: WorkerSpec | None) -> PoolSpec:
-    """Return a pool with another conductor; None keeps the pool's conductor."""
+    """Return a pool with another conductor; with `conductor` None, the same pool."""
     return spec.model_copy(update={"conductor": conductor}) if conductor else spec
 
 
@@ -408,7 +411,7 @@ def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
 
 
 def in_batches(spec: PoolSpec) -> PoolSpec:
-    """Return a pool whose workers use the batch API, with their own batch settings if any."""
+    """Return a pool whose workers use the batch API, with their own batch settings, if any."""
 
     def batched(slot: WorkerSpec) -> WorkerSpec:
         config = GenerateConfig(batch=True).merge(slot.config)
@@ -422,7 +425,7 @@ RUNS_CODE = re.compile(
     r"|allow_all_kernels|use_kernels|kernel_config"  # a kernel is a compiled module
     r"|.*plugins?|.*_cls|.*module(_path)?|middleware|.*logits_processors?|.*executor_backend"
 )
-"""Names of settings of transformers, TRL, vLLM and SGLang that run code, normalised to `a_b`."""
+"""Names of settings that let transformers, TRL, vLLM or SGLang run code, normalised to `a_b`."""
 IN_TEXT = re.compile(r"trust.?remote.?code|custom_generate|allow_all_kernels|weights_only", re.I)
 """Names of settings that run code, in a text that a library reads as JSON or as options."""
 ATTENTION = "attn_implementation"  # `sdpa`, or OWNER/NAME: code from the hub
@@ -451,7 +454,7 @@ def code_settings(settings: object, place: Place = ()) -> Iterator[Place]:
 
 
 def code_refusal(settings: object) -> tuple[Place, str] | None:
-    """Return the place of the first setting that runs code, and a sentence on it; or None."""
+    """Return (place, error message) of the first setting that would run code; None without any."""
     for place in code_settings(settings):
         name = ".".join(map(str, place))
         return place, f"{name} would run code that comes with a model: leave it out"

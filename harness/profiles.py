@@ -25,7 +25,7 @@ from podium.harness.question_kinds import Labels, TrainKinds, find_kinds
 from podium.harness.suite import moved_versions
 
 EARLIER = "earlier"
-"""Folder of answers reused from another run (harness/run/earlier_lessons.py)."""
+"""Name of the folder with answers reused from another run (harness/run/earlier_lessons.py)."""
 FEWEST = 10
 """Minimum questions to compare workers by accuracy; fewer only reveal useless workers."""
 
@@ -37,13 +37,13 @@ class ProfileRow:
     suite: str
     worker: str
     asked: int
-    """Number of graded questions."""
+    """Number of the worker's graded replies."""
     right: float
-    """Sum of the questions' grades, each from 0 to 1."""
+    """Sum of the grades of the worker's replies, each from 0 to 1."""
     no_answer: int
     """Number of questions graded wrong because no answer was found in the reply."""
     usd: float | None
-    """Mean list dollars of a call; None if a call has no price."""
+    """Mean dollars of a call, at list price; None if a call has no price."""
     tokens_out: float | None
     """Mean output tokens of a call; None if a call reported none."""
     seconds: float | None
@@ -57,16 +57,16 @@ class Profile:
     pool: str
     label: str
     rows: tuple[ProfileRow, ...]
-    """Sorted by suite, then in the pool's order."""
+    """The results of each worker on each suite, sorted by suite, then in the pool's order."""
 
     @property
     def sha256(self) -> str:
-        """Digest of all rows."""
+        """Digest of all rows of the profile."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     @property
     def notes(self) -> Iterator[str]:
-        """Yield warnings on rows with too few questions."""
+        """Yield warnings on workers that answered too few train questions of a suite."""
         fewest: dict[int, list[str]] = defaultdict(list)
         for row in self.rows:
             if row.asked < FEWEST:
@@ -79,7 +79,7 @@ class Profile:
 
 
 def read_profile(folder: Path, spec: PoolSpec, versions: Mapping[str, str]) -> Profile:
-    """Return the profile from a run's logs; `versions` are those of the current graders, by suite.
+    """Return the profile of workers from a run's logs; `versions` has each suite's grader version.
 
     Raises `UserError` if a folder has no answers of single workers to train questions, is of
     another pool, or has verdicts of an older grader.
@@ -113,14 +113,14 @@ def _is_lesson(run: SystemRun) -> bool:
 def refuse_older_graders(
     folder: Path, runs: Iterable[SystemRun], versions: Mapping[str, str]
 ) -> None:
-    """Raise UserError if a suite's answers were graded by another version than in `versions`."""
+    """Raise UserError if a suite's answers were not graded by its grader version in `versions`."""
     used = {run.facts.suite: run.facts.suite_version for run in runs}
     if moved := moved_versions(used, {name: versions.get(name, used[name]) for name in used}):
         raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all.")
 
 
 def worker_of(run: SystemRun) -> str:
-    """Return the name of the worker in a single worker's run."""
+    """Return the name of the worker that answered alone in a run of `single:WORKER`."""
     return run.facts.system.removeprefix(SINGLE)
 
 
@@ -150,7 +150,7 @@ def _row(run: SystemRun) -> ProfileRow:
 
 
 def measured_in(folder: Path, workers: Sequence[str], seed: int = 0) -> "ProfileTable":
-    """Return a run's profiles by kind of question, over all suites with train questions in it."""
+    """Return the workers' profiles by kind of question, over all suites of a run."""
     taught = matrix_of_logs([folder]).where(lambda question: question.split == "train")
     return measure_table(taught.with_workers(workers), seed)
 
@@ -161,7 +161,7 @@ COUNTS = ("asked", "right", "no_answer")
 
 @dataclass(frozen=True, slots=True)
 class ProfileTable:
-    """Profiles by kind of question: arrays of (kinds, workers)."""
+    """Workers' results by kind (cluster) of train question: arrays of shape (kinds, workers)."""
 
     kinds: TrainKinds
     asked: Floats  # graded replies
@@ -173,20 +173,20 @@ class ProfileTable:
 
     @property
     def mean(self) -> Floats:
-        """Accuracies with a uniform prior: (right + 1) / (asked + 2)."""
+        """Workers' accuracies by kind, with a uniform prior: (right + 1) / (asked + 2)."""
         return (self.right + 1) / (self.asked + 2)
 
     @property
     def spread(self) -> Floats:
-        """Standard deviation of the accuracies (of a Beta distribution)."""
+        """Standard deviation of the workers' accuracies by kind (of a Beta distribution)."""
         return np.sqrt(self.mean * (1 - self.mean) / (self.asked + 3))
 
     def of_workers(self, order: Sequence[int]) -> "ProfileTable":
-        """Return the profiles of some workers, by index, in that order."""
+        """Return the profiles of the workers with the indices `order`, in that order."""
         return replace(self, **{name: getattr(self, name)[:, order] for name in (*COUNTS, *MEANS)})
 
     def shuffled(self, seed: int) -> "ProfileTable":
-        """Return the profiles permuted so that no worker keeps its own profile."""
+        """Return the profiles permuted, as a control, so that no worker keeps its own profile."""
         order = default_rng(seed).permutation(self.asked.shape[1])
         source = np.empty_like(order)
         source[order] = np.roll(order, 1)

@@ -25,18 +25,18 @@ WRAPPERS = (
     ("<answer>", "</answer>"),
     ("<code>", "</code>"),
 )
-"""Marks other than code fences that some models put around code."""
+"""Start and end marks, other than code fences, that some models put around code."""
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
 _CODE_ON_FENCE = re.compile(r"[ \t]*`{3,}((?:async |def |class |import |from ).*)")
 _CODE_LINE = re.compile(r"^(?:async |def |class |import |from |@)", re.M)
 _GOES_ON = re.compile(r"[\s)\]}#]|(?:else|elif|except|finally)\b")
-"""The start of a line that belongs to the statement before it."""
+"""The start of a line that belongs to the Python statement before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """A fenced block: its tag in lower case, its text, and whether its fence is closed."""
+    """A fenced block of code: its tag in lower case, its text, and whether its fence is closed."""
 
     tag: str
     text: str
@@ -94,7 +94,7 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def unbound_names(*trees: ast.AST) -> tuple[str, ...]:
-    """Return the names that trees use but neither they nor Python's builtins define, in order."""
+    """Return names that syntax trees use but neither the trees nor Python's builtins define."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
     bound = {name for node in nodes for name in _bound_by(node)} | {*dir(builtins), "__file__"}
     names = [node.id for node in nodes if isinstance(node, ast.Name)]
@@ -115,7 +115,7 @@ def _definition(name: str) -> re.Pattern[str]:
 
 
 def _unfolded(block: CodeBlock) -> list[CodeBlock]:
-    """Return the inner blocks of a Markdown block; any other block unchanged."""
+    """Return the blocks inside a block tagged as Markdown; any other block unchanged."""
     return (code_blocks(block.text) if block.tag in MARKDOWN else []) or [block]
 
 
@@ -143,14 +143,14 @@ def _is_code(text: str) -> bool:
 
 
 def _is_all_code(text: str) -> bool:
-    """Return whether a text is Python without a line that may be a word: `python`, `[BEGIN]`."""
+    """Return whether a text is Python without a line that may be words, such as `[BEGIN]`."""
     tree = parsed(text)
     words = (ast.Name, ast.Tuple, ast.List)
     return bool(tree) and not any(isinstance(_value(node), words) for node in tree.body)
 
 
 def _value(statement: ast.stmt) -> ast.AST:
-    """Return the expression of an expression statement, else the statement."""
+    """Return the expression of an expression statement; else the statement itself."""
     return statement.value if isinstance(statement, ast.Expr) else statement
 
 
@@ -158,7 +158,7 @@ def _value(statement: ast.stmt) -> ast.AST:
 
 
 def _bare(reply: str, names: Sequence[str]) -> str | None:
-    """Return unfenced code that defines one of the names: the whole text, or one definition."""
+    """Return unfenced code that defines one of `names`: the whole text, or one definition."""
     text = re.split(r"^[ \t]*(?:```|~~~)", reply, maxsplit=1, flags=re.M)[0]
     for begin, end in WRAPPERS:
         text = text.partition(end)[0].rpartition(begin)[2]
@@ -176,7 +176,7 @@ def _bare(reply: str, names: Sequence[str]) -> str | None:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Yield groups of lines of a text, each starting with an unindented line."""
+    """Yield groups of lines of a text, each from one unindented line to the next."""
     lines: list[str] = []
     for line in text.split("\n"):
         if lines and line and not _GOES_ON.match(line) and not lines[-1].startswith("@"):
@@ -195,7 +195,7 @@ _BINDS = (
 
 
 def _with_helpers(program: str, preceding: Iterable[str], following: Iterable[str]) -> str:
-    """Prepend definitions that a program lacks, from the nearest blocks that have them."""
+    """Prepend definitions that a program lacks, from the nearest code blocks that have them."""
     tree = parsed(program)
     missing = [*unbound_names(tree)] if tree else []
     if not missing:
@@ -222,7 +222,7 @@ def _bindings(texts: Iterable[str]) -> Iterator[ast.stmt]:
 
 
 def _bound_by(node: ast.AST) -> set[str]:
-    """Return the names that a node itself binds."""
+    """Return the names that a syntax tree's node itself binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     if isinstance(node, ast.Name):
@@ -234,7 +234,7 @@ def _bound_by(node: ast.AST) -> set[str]:
 
 
 def _targets(node: ast.stmt) -> set[str]:
-    """Return the names that a statement defines or assigns."""
+    """Return the names that a Python statement defines or assigns."""
     targets = [*getattr(node, "targets", ()), *filter(None, [getattr(node, "target", None)])]
     inner = (leaf for target in targets for leaf in ast.walk(target))
     return _bound_by(node).union(*map(_bound_by, inner))

@@ -4,9 +4,10 @@ import ast
 from threading import RLock
 
 _TURN = RLock()
-"""These versions add up the depths of all threads' syntax trees
-(https://github.com/python/cpython/issues/106905). So parsing in two threads at once may raise a
-SystemError, or a RecursionError, and a correct program would be graded as wrong."""
+"""Lets one thread parse at a time: CPython before 3.11.8 and 3.12.2 adds up the depths of all
+threads' syntax trees (https://github.com/python/cpython/issues/106905). So parsing in two threads
+at once may raise a SystemError, or a RecursionError, and a correct program would be graded as
+wrong."""
 
 
 def parse_python(text: str) -> ast.Module:

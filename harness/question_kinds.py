@@ -11,7 +11,7 @@ from podium.harness.learning import Arrays, Floats, MatrixQuestion, one_thread
 from podium.harness.records import Kind, Question
 
 FORMS = ("value", "choice", "program")
-"""Form of an answer: a value or text, the letter of an option, or a program."""
+"""Forms of an answer: a value or text, the letter of an option, or a program."""
 _FORM_OF: Mapping[Kind, int] = {"integer": 0, "text": 0, "choice": 1, "program": 2}
 
 Labels = NDArray[np.int64]
@@ -23,7 +23,7 @@ STARTS = 4  # initialisations of k-means
 
 @dataclass(frozen=True, slots=True)
 class TrainKinds:
-    """Kinds of question: for each the centre of its hashed words, and the form of its answers."""
+    """Kinds (clusters) of questions: each kind's centre of hashed words, and form of answers."""
 
     centres: Floats  # (kinds, HASHED)
     forms: Labels  # (kinds,), index into FORMS
@@ -43,16 +43,16 @@ class TrainKinds:
         return np.argmin(np.where(mismatch, np.inf, far), axis=1).astype(np.int64)
 
     def arrays(self) -> Arrays:
-        """Return the arrays to store with a trained system."""
+        """Return the kinds as arrays, to store with a trained system."""
         return {"centres": self.centres, "forms": self.forms, "lengths": self.lengths}
 
 
 def find_kinds(
     questions: Sequence[Question | MatrixQuestion], sources: Sequence[str], seed: int
 ) -> TrainKinds:
-    """Return the kinds of some train questions: k-means (Lloyd 1982) in each source and form.
+    """Return the kinds of some train questions: k-means (Lloyd 1982) in each suite and answer form.
 
-    `sources` has each question's suite. New questions get a kind without their suite.
+    `sources` has each question's suite. The kind of a new question is found without its suite.
     """
     # The import takes most of a second, and few commands need it.
     from sklearn.cluster import KMeans  # pyright: ignore[reportMissingTypeStubs]
@@ -75,12 +75,12 @@ def find_kinds(
 
 
 def form_of(kind: Kind) -> int:
-    """Return the index in FORMS of a question's answers."""
+    """Return the index in `FORMS` of the form of answers of kind `kind`, e.g. `choice`."""
     return _FORM_OF[kind]
 
 
 def _hashed(texts: Sequence[str]) -> Floats:
-    """Return vectors (texts, HASHED) of norm 1; zeros for a text without words."""
+    """Return a vector of norm 1 for each text's hashed words; zeros for a text without words."""
     from sklearn.feature_extraction.text import (  # pyright: ignore[reportMissingTypeStubs]
         HashingVectorizer,
     )

@@ -1,7 +1,7 @@
 """Remove a reply's reasoning: the text between the reasoning marks of any known model.
 
-The marks are data, in reasoning_marks.toml, each with its source and an example. The text outside
-them is the reply; an answer that is only in closed reasoning does not count.
+The marks (`<think>`, `</think>`) are data, in reasoning_marks.toml, each with its source and an
+example. The text outside reasoning is the reply; an answer only in closed reasoning does not count.
 """
 
 import re
@@ -25,14 +25,15 @@ _SPECIALS_STRIPPED = re.compile(r"\s*(?:(analysis|commentary)|final)(?=[A-Z\d\\$
 """The start of a reply in OpenAI's harmony format whose special tokens were removed."""
 
 _SIGNS = ("<", "\u25c1", "THINK]", "assistantfinal")
-"""A reply that contains none of these can have reasoning marks only at its very start."""
+"""A reply without any of these texts can have reasoning marks only at its very start."""
 
 
 def spoken(reply: str) -> tuple[str, bool]:
-    r"""Return a reply's text outside reasoning, and whether it ends within reasoning.
+    r"""Return a reply's text outside reasoning, and whether the reply ends within reasoning.
 
-    A close mark without an open one ends reasoning that began in the prompt. If a reply ends within
-    reasoning, all that follows the last close mark is returned: it was cut off.
+    A closing mark (`</think>`) without an opening mark ends reasoning that began in the prompt. If
+    a reply ends within reasoning, it was cut off: all that follows the last closing mark is
+    returned.
 
     >>> spoken("<think>7?</think>8"), spoken("analysis7?assistantfinal8"), spoken("[THINK]7")
     (('8', False), ('8', False), ('[THINK]7', True))
@@ -49,7 +50,7 @@ def spoken(reply: str) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningMark:
-    """One form of marks; reasoning_marks.toml documents the fields."""
+    """A model's marks around reasoning, e.g. `<think>`; reasoning_marks.toml has their fields."""
 
     name: str
     source: str
@@ -62,7 +63,7 @@ class ReasoningMark:
 
 @cache
 def reasoning_marks() -> tuple[ReasoningMark, ...]:
-    """Return the marks that begin and end reasoning, from `MARKS_FILE`."""
+    """Return the marks that begin and end reasoning, e.g. `<think>`, from reasoning_marks.toml."""
     rows = tomllib.loads(MARKS_FILE.read_text(encoding="utf-8"))["mark"]
     lists = ("open", "close", "answer")
     return tuple(ReasoningMark(**row | {key: tuple(row[key]) for key in lists}) for row in rows)
@@ -74,7 +75,7 @@ def _first_turn(reply: str) -> str:
 
 
 def _behind_first(reply: str) -> tuple[str, bool]:
-    """Return a reply without the marks at its very start, and whether they begin reasoning."""
+    """Return a reply without the reasoning marks at its start, and whether they begin reasoning."""
     if stripped := _SPECIALS_STRIPPED.match(reply):
         return reply[stripped.end() :], bool(stripped[1])
     start = reply[:80].lstrip()
@@ -104,14 +105,20 @@ def _outside(reply: str, began: bool) -> tuple[str, bool]:
 
 @cache
 def _texts(field: str) -> frozenset[str]:
-    """Return all marks in a field of `ReasoningMark`, in lower case, except `first` ones."""
+    """Return the texts of reasoning marks in a field (`open`, `close`, `answer`), in lower case.
+
+    Marks that count only at the start of a reply (`first = true`) are left out.
+    """
     marks = [mark for mark in reasoning_marks() if not mark.first]
     return frozenset(text.lower() for mark in marks for text in getattr(mark, field))
 
 
 @cache
 def _pattern(words: bool, *fields: str) -> re.Pattern[str]:
-    """Return a pattern of the marks in `fields`; if `words`, also those that start with letters."""
+    """Return a pattern of all reasoning marks in `fields`, e.g. `open`.
+
+    Marks that start with a letter (`assistantfinal`) are in it only if `words`.
+    """
     texts = sorted({text for name in fields for text in _texts(name)}, key=len, reverse=True)
     symbols = "|".join(re.escape(text[1:]) for text in texts if not text[0].isalpha())
     letters = "".join(f"|{text}" for text in texts if words and text[0].isalpha())

@@ -1,4 +1,4 @@
-"""The frozen records that all parts of podium exchange."""
+"""The frozen dataclasses that all parts of podium exchange, and the keys of logged facts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,29 +15,33 @@ READ_BY = "read_by"  # key in a grade's metadata: the rule of harness/rules that
 PODIUM = "podium"  # key of podium's facts in logs and samples, and name of its scorer
 SECONDS = "seconds"
 """Key in a sample's facts: seconds of its solver, by a monotonic clock; None if replies of an
-earlier attempt were read back, which takes no time."""
+interrupted run were read back, which takes no time."""
 STATED = "stated_s"
 """Key in a reply's metadata: a rehearsal worker's stated seconds; actual sleep is ignored."""
 WAVES = "waves"
 """Key in a sample's facts: the number of parallel steps per wave, if waves wait for each other."""
 TURN_COUNT, TOOL_CALL_COUNT, UNUSED = "turns", "tool_calls", "unused"
-"""Keys in a sample's facts: turns and tool calls of a task with turns; unused equal budget."""
+"""Keys in a sample's facts: numbers of turns and of tool calls in a task with several turns; the
+unused part of an equal budget."""
 ORDER = "order"
-"""Key in a redacted sample's facts: its plan without texts, only each step's worker and reads."""
+"""Key in a redacted sample's facts: the plan without texts, that is, each step's worker and
+reads."""
 ANSWER = "answer"  # key in a sample's facts: its system's answer
 TOOL_CALLS = "Tool calls: "  # prefix of the text that systems read for a reply with tool calls
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
 ENVIRONMENT: Literal["environment"] = "environment"  # role of calls by a task's own code
 Draws = Literal["fresh", "shared"]
 FRESH: Draws = "fresh"
-"""Every system samples its own replies."""
+"""Mode of a run in which every system samples its own replies."""
 SHARED: Draws = "shared"
-"""A worker's k-th sampled reply to one request is the same for every system of a run."""
+"""Mode in which a worker's k-th sampled reply to a request is the same for every system of a
+run."""
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
-"""An answer whose request was too long for the model is wrong, and is counted separately."""
+"""Rule for a request too long for its model: the answer is wrong, and is counted separately."""
 UNANSWERED: Overflows = "unanswered"
-"""In older runs: a call with a too long request failed, unless its error code made it a reply."""
+"""Rule of older runs for a request too long for its model: the call failed, unless the error's code
+made it a reply."""
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -46,16 +50,16 @@ class Question:
     """One suite question. Systems and workers see it only `sealed`, that is, without its target."""
 
     id: str
-    """Stable across runs and data revisions, e.g. `aime25-I-1`."""
+    """Identifier, the same in all runs and data revisions, e.g. `aime25-I-1`."""
     text: str
-    """Exactly the text for a single worker, answer-format instruction included."""
+    """The exact text that a single worker gets, with the instruction on the answer's format."""
     kind: Kind
     target: str | None = None
-    """The gold answer (for programs: the hidden tests as JSON); None once sealed."""
+    """The correct answer (for programs: the hidden tests as JSON); None in a sealed question."""
     topic: str = ""
-    """A subject within the suite, for breakdowns only."""
+    """The question's subject within its suite; empty if it has none."""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """Visible facts as plain JSON values: public tests, starter code, choices."""
+    """Facts that systems may see, as plain JSON values: public tests, starter code, choices."""
 
     def sealed(self) -> "Question":
         """Return the question as a system may see it: without its target."""
@@ -75,16 +79,16 @@ class Usage:
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
-    """Tokens written to the cache, for any duration."""
+    """Tokens written to the provider's cache, for any duration."""
     reasoning: int | None = None
     cache_write_1h: int = 0
-    """Part of `cache_write` that is cached for an hour, at another rate."""
+    """Part of `cache_write` that the provider keeps for an hour, at another price."""
     orchestration_in: int = 0
-    """Input tokens of orchestration, cached ones included."""
+    """Input tokens that a product spends on its own models, cached tokens included."""
     orchestration_in_cached: int = 0
     orchestration_out: int = 0
     total_reported: int | None = None
-    """The total that the provider reports; None if it reports none."""
+    """The total number of tokens that the provider reports; None if it reports none."""
 
     @property
     def input_total(self) -> int:
@@ -93,7 +97,7 @@ class Usage:
 
     @property
     def parts_total(self) -> int:
-        """The sum of all parts, which `total_reported` should equal."""
+        """The sum of all token counts, which `total_reported` should equal."""
         return self.input_total + self.output + self.orchestration_in + self.orchestration_out
 
     @property
@@ -111,19 +115,20 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A worker's reply to one request."""
+    """A worker's reply to one request, with its tokens and dollars."""
 
     worker: str
     text: str
     usage: Usage | None
-    """Tokens of the call; None if the provider reported none: unknown, not zero."""
+    """Tokens of the call; None if the provider reported no usage: unknown, not zero."""
     usd: Decimal | None = None
-    """Price by the run's price book; None if the call has no price or the pool no book."""
+    """Dollars by the run's price book; None if the call has no price or the pool no book."""
     too_long: bool = False
     """True if the provider refused the request because it exceeds the model's context; the text
     is then the refusal."""
     ended_s: float | None = None
-    """Seconds on the question's critical path up to its end; known only in an equal budget."""
+    """End of the reply, in seconds on the question's critical path; known only in an equal
+    budget."""
 
 
 FALLBACK = "fallback"
@@ -137,17 +142,18 @@ class Answer:
     replies: tuple[Reply, ...] = ()
     """Worker replies in step order (conductor calls are not steps and not listed)."""
     depth: int = 0
-    """Steps on the longest chain of reads: the critical path."""
+    """Number of steps on the longest chain of steps that read each other: the critical path."""
     stopped: str | None = None
-    """The budget that ended the work early, e.g. `calls`; None if it ran to its end."""
+    """The limit that ended the work early, e.g. `calls`; None if the work ran to its end."""
     plan: str | None = None
-    """The planned workflow (JSON), or why the plan was malformed."""
+    """The plan as a workflow in JSON, or why the plan was malformed; None if nothing was
+    planned."""
     noted: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     """A system's log entries on how it decided: JSON values, no text of a question or reply, e.g.
     a cascade's confidence or a router's fallback. Under `FALLBACK`: podium's own sentence, which is
     printed below the table with its count."""
     waves: tuple[int, ...] = ()
-    """Number of parallel steps per wave, if a wave waits for the one before; else empty."""
+    """Number of parallel steps in each wave, if each wave waits for the wave before; else empty."""
 
     @property
     def too_long(self) -> bool:
@@ -163,6 +169,7 @@ class Grade:
     value: float
     """1.0 right, 0.0 wrong; values in between only if a suite's card documents them."""
     extracted: str | None
-    """The answer found in the reply; None if nothing could be read (wrong, and counted apart)."""
+    """The answer found in the reply; None if none was found (graded as wrong, counted
+    separately)."""
     explanation: str = ""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)

@@ -1,7 +1,8 @@
 """Redacted logs for sharing: every text is removed, every number and digest stays.
 
-Kept fields are listed here, so that no new kind of event leaks a question. Tables and ledger equal
-the original's, and readers who have the questions can recognise a text by its sha256.
+The fields to keep are listed here, so that no new kind of event leaks a question. Tables and ledger
+of a redacted log equal the original's, and readers who have the questions can recognise a text by
+its sha256.
 """
 
 import hashlib
@@ -45,7 +46,7 @@ SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that stay: a letter, a num
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """The result of redacting one log."""
+    """The result of redacting one log: its copy, if one was needed, and the number of samples."""
 
     log: Path
     out: Path | None  # None if the log may be shared unchanged
@@ -53,7 +54,7 @@ class Redacted:
 
 
 def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
-    """Write to `out` a redacted copy of each log that must not be published, and the manifest."""
+    """Write to `out` a redacted copy of each log that must not be published, and the manifests."""
     logs = find_logs(paths)
     roots = [path for path in paths if path.is_dir()]
     places = {log: out / _below(log, roots) for log in logs}
@@ -72,7 +73,7 @@ def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
 
 
 def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
-    """Return each manifest file of the originals, with its copy's path; {} for several runs."""
+    """Return {manifest file of a run: path of its copy in `out`}; empty for several runs."""
     if len(roots) != 1:
         return {}
     files = (roots[0] / name for name in (FILE, SIGNATURE, STAMP))
@@ -190,7 +191,7 @@ def _score(score: Score) -> Score:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a sample's facts: kind and topic, order of the choices, structure of the work."""
+    """Return the metadata that a redacted sample keeps: kind, topic, order of choices, work."""
     public: dict[str, Any] = {key: metadata[key] for key in FACTS if key in metadata}
     for key in ("question", "asked"):
         facts = cast(Mapping[str, Any], metadata.get(key) or {})

@@ -1,9 +1,9 @@
 """Stores paid replies, so that a resumed run pays for nothing twice.
 
-A reply is reused only for the same repetition of a request. Each process has one SQLite file, which
-only its owner can read; it is written at once: kill -9 loses nothing. A run keeps shared
-replies until it ends, and others until their sample is logged. A training keeps all replies, but in
-memory only if their questions must not be published.
+A stored reply is reused only for the same repetition of a request. Each process has one SQLite
+file, which only its owner can read; it is written at once: kill -9 loses nothing. A run keeps
+shared replies until it ends, and other replies until their sample is logged. A training keeps all
+replies, but in memory only if their questions must not be published.
 """
 
 import errno
@@ -39,14 +39,15 @@ CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT, {", ".join
 BEGIN EXCLUSIVE;
 COMMIT;
 """
-"""Locks the file for this process. Only a crash of the operating system can lose a reply."""
+"""SQL that makes a file of replies and locks it for this process. Only a crash of the operating
+system can lose a reply."""
 ROOM = 16 << 20
 """Minimum free bytes for a call to begin: for replies in flight, and the ends of logs."""
 Ask = Callable[[], Awaitable[Reply]]
 
 
 def is_nearly_full(folder: Path) -> bool:
-    """Return whether a disk lacks room for paid replies; False if its size is unknown."""
+    """Return whether a disk has too little room for paid replies; False if its size is unknown."""
     disk = os.statvfs(folder)
     return bool(disk.f_blocks) and disk.f_bavail * disk.f_frsize < ROOM
 
@@ -55,13 +56,13 @@ _KEY = json.JSONEncoder(sort_keys=True, default=str).encode
 
 
 def key_of(*values: object) -> bytes:
-    """Return the key of a reply, a digest; `values` are plain JSON values."""
+    """Return the key under which a reply is stored: a digest of `values`, plain JSON values."""
     return hashlib.sha256(_KEY(values).encode()).digest()
 
 
 @dataclass(slots=True, weakref_slot=True)
 class _File:
-    """An open file of replies, with its lock."""
+    """An open file of stored replies, with a lock for threads."""
 
     path: Path
     replies: sqlite3.Connection
@@ -87,7 +88,7 @@ class _File:
             self.replies.execute("DELETE FROM replies WHERE key = ?", (key,))
 
     def forget(self, logged: Mapping[str, float]) -> int:
-        """Delete each sample's replies stored before its time; return how many replies remain."""
+        """Delete replies stored before {sample: time of its log}; return how many remain."""
         sql = "DELETE FROM replies WHERE sample = ? AND at < ?"
         try:
             with self.lock:
@@ -98,13 +99,14 @@ class _File:
 
 
 _OPEN: "WeakValueDictionary[tuple[int, Path], _File]" = WeakValueDictionary()
-"""Open files by (process id, path): rewards in one process share a file, processes never do."""
+"""Open files of replies by (process id, path): rewards in one process share a file, processes never
+do."""
 _OPENING = threading.Lock()
 
 
 @dataclass(slots=True)
 class PaidReplies:
-    """The stored replies of one process; `folder` None keeps them in memory alone."""
+    """The paid replies of one process; without a `folder` they are kept only in memory."""
 
     folder: Path | None = None
     rank: int = 0  # Number of this process in a training: each has a separate file
@@ -113,11 +115,11 @@ class PaidReplies:
 
     @property
     def path(self) -> Path | None:
-        """The path of the file; None if replies are kept only in memory."""
+        """The path of the file of replies; None if replies are kept only in memory."""
         return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
 
     def open(self) -> _File | None:
-        """Open the file; UserError if another process has it open, or it is damaged."""
+        """Open the file of replies, if any; UserError if it is damaged or in use by a process."""
         if self._file is None and (path := self.path) is not None:
             with _OPENING:
                 self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
@@ -131,13 +133,13 @@ class PaidReplies:
     def keep(self, key: bytes, reply: str, sample: str) -> None:
         """Store a reply of a run until its sample is logged; without a sample, until the run ends.
 
-        Raises OSError if it cannot be written.
+        Raises OSError if the reply cannot be written.
         """
         if file := self.open():
             file.write(key, reply, sample)
 
     def refuse_full(self) -> None:
-        """Raise OSError if another reply could not be stored, before it is paid for."""
+        """Raise OSError before a call is paid for, if its reply could not be stored."""
         if (file := self.open()) is None:
             return
         if file.full:
@@ -146,19 +148,19 @@ class PaidReplies:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file.path))
 
     def drop(self, key: bytes) -> None:
-        """Delete the reply of a key."""
+        """Delete the stored reply of a key."""
         if file := self.open():
             file.drop(key)
 
     def forget(self, logged: Mapping[str, float]) -> None:
-        """Delete the replies of logged samples that are older than the sample's log."""
+        """Delete replies of logged samples, given as {sample: time of log}, older than the log."""
         if self.path is None or not self.path.exists():
             return
         if (file := self.open()) and not file.forget(logged):
             self.clear()
 
     def close(self) -> None:
-        """Close the file, for all stores of this process that share it."""
+        """Close the file of replies, for all stores of this process that share it."""
         if self.path is not None:
             with _OPENING:
                 shared = _OPEN.pop((os.getpid(), self.path), None)
@@ -167,7 +169,7 @@ class PaidReplies:
         self._file = None
 
     def clear(self) -> None:
-        """Delete the file, and its folder if it is empty then."""
+        """Delete the file of replies, and its folder if that is empty then."""
         self.close()
         if (path := self.path) is None:
             return
@@ -179,7 +181,7 @@ class PaidReplies:
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
         """Return a reply and whether it was read from the store; `ask` runs once for equal keys.
 
-        With `lasting` the reply is stored in the file, if there is one; else in memory.
+        With `lasting`, a new reply is stored in the file, if there is one; else in memory.
         """
         async with self.turn(key):
             if (stored := self._read(key, lasting)) is not None:
@@ -190,9 +192,9 @@ class PaidReplies:
 
     @asynccontextmanager
     async def turn(self, key: bytes) -> AsyncGenerator[None]:
-        """Let one task at a time look up or request a key's reply; others with this key wait.
+        """Let one task at a time look up or request the reply of a key; other tasks wait.
 
-        If the task that asks fails or is cancelled, the next one asks.
+        If the task that requests the reply fails or is cancelled, the next task requests it.
         """
         if (under_way := _UNDER_WAY.get(None)) is None:
             _UNDER_WAY.set(under_way := dict[tuple[int, bytes], anyio.Event]())

@@ -1,6 +1,7 @@
 """One request to a model: its contents, digest, sample index and service tier.
 
-Replies are keyed by worker, request *and* `SampleIndex`: otherwise five samples would be one call.
+Replies are keyed by worker, request *and* `SampleIndex` (the repetition): otherwise five samples
+would be one call.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ INSTRUCTIONS = 1024  # maximum tokens that tools add; Anthropic's documentation 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Settings and tools of one request, in addition to the worker's own settings."""
+    """Tools and settings that one request sends, in addition to the worker's own settings."""
 
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
@@ -31,7 +32,7 @@ class Offered:
 
     @property
     def bytes(self) -> int:
-        """UTF-8 bytes of the tools as JSON, and of the provider's instructions for using them."""
+        """UTF-8 bytes of the tools as JSON, and of the provider's instructions for using tools."""
         written = sum(len(tool.model_dump_json(exclude_none=True).encode()) for tool in self.tools)
         return written + INSTRUCTIONS if written else 0
 
@@ -52,7 +53,7 @@ class Request:
 
     @property
     def config(self) -> GenerateConfig:
-        """A step's settings in addition to the model's own."""
+        """Settings of the request, in addition to the model's own settings."""
         return self.offered.config
 
     @cached_property
@@ -64,12 +65,12 @@ class Request:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the messages."""
+        """Digest of the request's messages."""
         return request_digest(self.messages)
 
     @cached_property
     def service(self) -> Service:
-        """The requested service tier; a tier that no book knows has no price."""
+        """The requested service tier; a tier that no price book knows has no price."""
         return service_tier(self.model.config, self.model.model_args)
 
     @cached_property
@@ -79,7 +80,7 @@ class Request:
 
     @property
     def requests(self) -> int:
-        """Maximum HTTP requests of one attempt: the first, and its client's retries."""
+        """Maximum HTTP requests of one attempt: the first, and the client's own retries."""
         return 1 + client_retries(self.model)
 
     @property
@@ -94,7 +95,7 @@ class Request:
 
     @cached_property
     def prompt_bytes(self) -> int:
-        """Bytes of its texts and tools, and of the texts that a worker's settings add."""
+        """Bytes of the request's texts and tools, and of texts that the worker's settings add."""
         config = self._settings
         added = config.system_message or ""
         if config.response_schema is not None:
@@ -108,7 +109,8 @@ class Request:
 
 
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Providers' names for the reply limit, which `extra_body` sends in addition to Inspect's own."""
+"""Providers' names for a reply's token limit, which a worker's `extra_body` may set in addition to
+Inspect's setting."""
 
 
 def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
@@ -124,7 +126,7 @@ def max_tokens_of(model: Model, settings: GenerateConfig) -> int | None:
 
 
 INLINE: Mapping[str, int] = {"google": 1, "bedrock": 2, "azureai": 10}
-"""Retries of clients without a setting for them: google-genai 3.4.0, botocore, Azure."""
+"""Provider -> retries of its client, if they cannot be set: google-genai 3.4.0, botocore, Azure."""
 
 
 def client_retries(model: Model) -> int:
@@ -147,16 +149,17 @@ def request_digest(messages: Sequence[ChatMessage]) -> str:
 
 
 def turns_digest(turns: Iterable[tuple[str, str]]) -> str:
-    """Return `request_digest` from the roles and texts of messages."""
+    """Return the sha256 of messages, given as (role, text), as `request_digest` does."""
     listed = ", ".join(f"[{JSON(role)}, {JSON(storable(text))}]" for role, text in turns)
     return hashlib.sha256(f"[{listed}]".encode()).hexdigest()
 
 
 STANDARD: Service = "standard"
 ORDINARY = (None, "auto", "default", "standard", "standard_only")
-"""Tiers of OpenAI and Anthropic at list price. `auto` depends on the project's settings."""
+"""Values of `service_tier` at OpenAI and Anthropic that are billed at list price. `auto` depends on
+the project's settings."""
 RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
-"""Providers whose clients make up to three attempts in one event of Inspect. They take
+"""Providers whose clients make up to three attempts in one event of Inspect. The clients take
 `max_retries`; each of Inspect's own attempts has an event and a line in podium's journal."""
 
 

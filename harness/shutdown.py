@@ -1,8 +1,9 @@
 """How commands that call models are stopped: by Ctrl-C, SIGTERM and SIGHUP alike.
 
 The first signal stops new calls and waits for the calls in flight, which are billed even if their
-replies are not read. A second signal, or the end of the grace period, cancels them; a third ends
-the process. A signal that was ignored at the start, as `nohup` ignores SIGHUP, stays ignored.
+replies are not read. A second signal, or the end of the grace period, cancels these calls; a third
+signal ends the process. A signal that was ignored at the start, as `nohup` ignores SIGHUP, stays
+ignored.
 """
 
 import os
@@ -32,18 +33,18 @@ class Interrupted(KeyboardInterrupt):
     """A command was stopped by a signal."""
 
     def __init__(self, number: int) -> None:
-        """Store the signal's number."""
+        """Store the number of the signal that stopped the command."""
         super().__init__()
         self.number = number
 
 
 @dataclass(slots=True)
 class Shutdown:
-    """Handles the signals of a command; one for each process, in its main thread."""
+    """Handles the signals that stop a command; each process has one, in its main thread."""
 
     grace_s: float = GRACE_S
     number: int | None = None
-    """The first signal received."""
+    """Number of the first signal received; None before any."""
     _state: Literal["running", "waiting", "cancelled"] = "running"
     _in_flight: set[int] = field(default_factory=set[int])
     _interrupt: Any = None
@@ -54,7 +55,7 @@ class Shutdown:
     """Signal -> its handler when the command began."""
 
     async def admit(self, call: object) -> None:
-        """Count a call that is about to be sent; never returns once the command is stopped."""
+        """Count a call that is about to be sent; if the command was stopped, wait for ever."""
         # A call that is not admitted waits to be cancelled with its sample, and is not recorded.
         if not _in_main_thread():  # signals do not reach loops in other threads
             return
@@ -65,7 +66,7 @@ class Shutdown:
         self._in_flight.add(id(call))
 
     def landed(self, call: object) -> None:
-        """Remove a call from those in flight, after its outcome has been recorded."""
+        """Remove a call from the calls in flight, after its outcome has been recorded."""
         if id(call) not in self._in_flight:
             return
         self._in_flight.discard(id(call))
@@ -78,7 +79,7 @@ class Shutdown:
 
     @contextmanager
     def handlers(self) -> Generator[None]:
-        """Handle SIGTERM and SIGHUP like Ctrl-C for the duration of the block."""
+        """Handle SIGTERM and SIGHUP like Ctrl-C for the duration of the `with` block."""
         self._before = {number: signal.getsignal(number) for number in ALIKE}
         # Any other handler belongs to a calling program and is kept.
         ours = [number for number in ALIKE[1:] if self._before[number] is signal.SIG_DFL]
@@ -161,7 +162,7 @@ class Shutdown:
         self._cancel()
 
     def _cancel(self) -> None:
-        """Cancel the command as Ctrl-C does: logs and journals are closed properly."""
+        """Cancel the command as Ctrl-C does, so that logs and journals are closed properly."""
         self._state = "cancelled"
         self._stop_timer()
         handler: Any = self._interrupt or signal.getsignal(signal.SIGINT)

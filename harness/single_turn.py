@@ -22,22 +22,22 @@ from podium.harness.errors import UserError
 from podium.harness.execute import first_failure
 
 MODEL = "podium/reply"
-"""The model name in outputs that contain a given reply."""
+"""The model name in outputs that contain a given reply instead of a model's."""
 
 ResultT = TypeVar("ResultT")
 
 
 class _AskedOnce(Exception):
-    """Raised in the solver to end it, once its prompt to the model is known."""
+    """Ends a task's solver as soon as its prompt to the model is known."""
 
 
 def asked_of(task: Task, sample: Sample) -> str:
-    """Return the prompt that a task sends to its model, as one text; UserError if there is none."""
+    """Return the prompt that a task sends to its model, as one text; UserError if it sends none."""
     return _in_a_thread(lambda: _asked_of(task, sample))
 
 
 def score_of(task: Task, sample: Sample, reply: str) -> Score | None:
-    """Return the first scorer's score of a reply, if any; errors of the task's code are raised."""
+    """Return the score of a reply by the task's first scorer; errors of the task are raised."""
     return _in_a_thread(lambda: _score_of(task, sample, reply))
 
 

@@ -17,7 +17,7 @@ LONGEST = 400  # Maximum characters of a value after a label
 MOST_BOXES = 10  # Maximum boxes that are read, from the end
 MOST_BETWEEN = 6  # Maximum words between two sentences that agree, without joining words
 ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
-"""Words of labels that stand before an answer, in lower case."""
+"""Words of labels that stand before an answer, such as `answer`, in lower case."""
 ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
@@ -28,7 +28,7 @@ MATHS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A place in a reply that gives an answer."""
+    """A place in a reply that gives an answer, such as a LaTeX box or "Answer: C"."""
 
     form: Literal["box", "tag", "line", "sentence"]
     start: int
@@ -49,7 +49,7 @@ _NUMERAL, _THE = re.compile(r"[$\d]"), re.compile(r"\s*(?:\w+ly\s+|thus\s+)?(?:t
 
 
 def find(reply: str, labels: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
-    """Return a reply's statements, in order: its last boxes, and tags and labels near its end."""
+    """Return a reply's statements of answers, in order: its last boxes, tags and labels."""
     base = max(0, len(reply) - TAIL)
     return in_order(reply, [*_boxes(reply), *_tags(reply), *_labelled(reply, base, labels)])
 
@@ -75,7 +75,7 @@ def _until(reply: str, outer: Statement, inner: Statement) -> str:
 
 
 def _boxes(reply: str) -> Iterator[Statement]:
-    """Yield the last boxes, from the end on, without placeholders copied from the instruction."""
+    """Yield a reply's last LaTeX boxes, from the end on, without boxes copied from the prompt."""
     end = len(reply)
     for _ in range(MOST_BOXES):
         box = _box_before(reply, end)
@@ -192,7 +192,7 @@ def _below(gap: str, statement: Statement, reply: str) -> bool:
 
 
 def places(text: str, word: str, start: int = 0) -> Iterator[int]:
-    """Yield each offset of a word in a text."""
+    """Yield the offset of each occurrence of a word in a text, from `start` on."""
     offset = text.find(word, start)
     while offset >= 0:
         yield offset
@@ -200,7 +200,7 @@ def places(text: str, word: str, start: int = 0) -> Iterator[int]:
 
 
 def _valued(reply: str, offset: int, start: int) -> Statement:
-    """Return the statement whose label is at `offset` and whose value begins after `start`."""
+    """Return the statement whose label is at `offset`, and whose value begins after `start`."""
     prefix = reply[reply.rfind("\n", 0, offset) + 1 : offset]
     while (blank := _BEFORE_VALUE.match(reply, start)) and blank.end() > start:
         start = blank.end()
@@ -234,7 +234,7 @@ MOST_WORDS = 3  # Maximum words of a value; a longer text is a sentence
 
 
 def dropped(reply: str, statement: Statement) -> str:
-    """Return the rule that drops a statement: supposed, denied, quoted, called wrong; or ""."""
+    """Return the name of the rule that drops a statement, e.g. as denied or quoted; or ""."""
     text, context = _ends(statement.text), _ends(statement.more)
     if denied := statement.flaw or _denied(text) or ("" if statement.value else _denied(context)):
         return denied
@@ -287,7 +287,7 @@ def doubted(prefix: str) -> str:
 
 
 def doubted_sentence(prefix: str) -> str:
-    """Return the same as `doubted`, for the last sentence of `prefix` only."""
+    """Return the rule by which the last sentence of `prefix` supposes or denies a value; or ""."""
     return doubted(_behind(_SENTENCE, prefix))
 
 
@@ -297,7 +297,7 @@ def _behind(beginning: re.Pattern[str], line: str) -> str:
 
 
 def stand_together(reply: str, earlier: Statement, later: Statement) -> bool:
-    """Return whether both statements count: the text between them does not retract the first."""
+    """Return whether both statements count: the text between does not retract the earlier one."""
     between = reply[earlier.end : later.start]
     if later.value:
         outranked = not earlier.value and (later.form == "line" or earlier.form == "sentence")
@@ -342,7 +342,7 @@ def withdrawn(reply: str, statement: Statement) -> str:
 
 
 def last_lines(tail: str) -> list[str]:
-    """Return the lines that are not blank, without closing wishes at the end."""
+    """Return the non-blank lines of a reply's end, without closing wishes."""
     lines = [line for line in tail.splitlines() if line and not line.isspace()]
     while lines and RULE["wishes"].match(lines[-1]):
         lines.pop()
@@ -350,7 +350,7 @@ def last_lines(tail: str) -> list[str]:
 
 
 def last_sentences(lines: Sequence[str]) -> list[str]:
-    """Return the sentences of the last three lines, the last one first."""
+    """Return the sentences of the last three of `lines`, the last sentence first."""
     sentences = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
     return [sentence.strip(" *") for sentence in reversed(sentences)]
 
@@ -385,7 +385,7 @@ _STARS = re.compile(r"\*(?:(?<![0-9A-Za-z]\*)\**|\**(?![0-9A-Za-z]))")
 
 
 def without_struck(text: str) -> str:
-    """Replace struck-out text with spaces of the same length."""
+    """Replace struck-out text (`~~8~~`) with spaces of the same length."""
     marked = ("~" in text and "~~" in text) or ("\\" in text and "cancel" in text)
     if marked or ("<" in text and RULE["struck"].search(text)):
         return RULE["struck"].sub(lambda struck: " " * len(struck.group()), text)
@@ -418,7 +418,7 @@ def _braced(reply: str, start: int) -> tuple[str | None, int]:
 
 
 def folded(text: str) -> str:
-    """Normalise full-width letters and remove direction marks; ASCII needs neither."""
+    """Return a text with full-width letters normalised and direction marks removed."""
     return text if text.isascii() else INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 

@@ -1,4 +1,4 @@
-"""A `Suite` of questions; features of only some suites are separate protocols below it.
+"""A `Suite` of questions; features that only some suites have are protocols of their own.
 
 Grading is a plain function of (question, reply): the score of an evaluation is the reward of
 training. If `publishable` is False, logs are private to their owner, and no output quotes texts.
@@ -39,13 +39,13 @@ class Card:
     sizes: Mapping[Split, int]
     """Number of questions that `load` returns per split; empty if only loading can tell."""
     licence: str
-    """The licence as the origin states it."""
+    """The questions' licence, as their origin states it."""
     human: str
-    """Human results, with the source; else `NONE_PUBLISHED`."""
+    """Results of humans, with the source; else `NONE_PUBLISHED`."""
     about: str
-    """A paragraph: the questions, the grading, and the limits of a score."""
+    """A paragraph on the suite: the questions, the grading, and the limits of a score."""
     changes: tuple[str, ...]
-    """One line per version, newest last: `1-A (2026-11-19): first version`."""
+    """One line per version of the suite, newest last: `1-A (2026-11-19): first version`."""
     saturated: str = ""
     """Models that answer nearly all questions, and the suite's remaining use; empty if none do."""
     public: str = ""
@@ -59,12 +59,12 @@ class Suite(Protocol[BoxT]):
 
     @property
     def name(self) -> str:
-        """The name on the command line and in tables, e.g. `aime25`."""
+        """The suite's name on the command line and in tables, e.g. `aime25`."""
         ...
 
     @property
     def version(self) -> str:
-        """Inspect-style comparability version: `1-A` (number: scores; letter: interface)."""
+        """Version of the suite, as Inspect writes it: `1-A` (number: scores; letter: interface)."""
         ...
 
     @property
@@ -79,17 +79,17 @@ class Suite(Protocol[BoxT]):
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """The existing splits; a suite with only `eval` cannot train."""
+        """The suite's splits of questions; a suite with only `eval` cannot train."""
         ...
 
     @property
     def publishable(self) -> bool:
-        """False if question texts must not appear in pages, reports and exports."""
+        """False if the suite's texts must not appear in pages, reports and exports."""
         ...
 
     @property
     def needs_box(self) -> bool:
-        """True if grading runs model-written programs."""
+        """True if grading runs model-written programs, which need a sandbox."""
         ...
 
     @property
@@ -127,7 +127,7 @@ def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 @runtime_checkable
 class NeedsPackages(Protocol):
-    """A suite of programs that import packages: without these, correct programs fail."""
+    """A suite whose programs import packages; without these packages, correct programs fail."""
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
         """Return why a sandbox's packages (`name==version`) do not suffice, and the fix; or ""."""
@@ -136,7 +136,7 @@ class NeedsPackages(Protocol):
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """A suite without some of its benchmark's questions."""
+    """A suite that leaves out some of its benchmark's questions."""
 
     @property
     def left_out(self) -> Mapping[str, str]:
@@ -150,30 +150,30 @@ class Varied(Protocol):
 
     @property
     def epochs(self) -> int:
-        """Default number of epochs."""
+        """Default number of epochs (passes over the questions)."""
         ...
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Return the variant of a question of `load` (epoch 1) for an epoch, target included."""
+        """Return an epoch's variant of a question, with target; `question` is epoch 1's."""
         ...
 
 
 @runtime_checkable
 class Prompted(Protocol):
-    """A suite with more than one prompt."""
+    """A suite that can ask its questions with more than one prompt."""
 
     @property
     def prompt(self) -> Prompt:
-        """The prompt that `load` uses."""
+        """Name of the prompt that `load` puts around questions: `official` or `paper`."""
         ...
 
     @property
     def prompts(self) -> tuple[Prompt, ...]:
-        """The available prompts."""
+        """Names of the suite's available prompts."""
         ...
 
     def prompted(self, prompt: Prompt) -> Suite[Any]:
-        """Return the same suite with another of its prompts."""
+        """Return the same suite with the named prompt instead of its own."""
         ...
 
 
@@ -182,11 +182,11 @@ class ModelGraded(Protocol):
     """A suite with replies that only a model, in the role `grader`, can judge."""
 
     def needs_judge(self, question: Question) -> bool:
-        """Return whether no rule can grade this question; `grade` raises for it."""
+        """Return whether no rule can grade this question; `grade` then raises an error."""
         ...
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        """Grade by a call in the role `grader`, inside a running eval."""
+        """Grade an answer by calling the model in the role `grader`, inside a running eval."""
         ...
 
 
@@ -195,7 +195,7 @@ class Explained(Protocol):
     """A suite whose replies are read by the rules of harness/rules."""
 
     def read(self, question: Question, reply: str) -> "Reading[Any]":
-        """Return a reply's answer, and the result of each stage of reading."""
+        """Return the answer that a reply gives, and the result of each stage of reading."""
         ...
 
 
@@ -213,7 +213,7 @@ class Rewarding(Protocol):
     """A suite whose grades include a second verdict, which training rewards do not need."""
 
     def for_reward(self) -> Suite[Any]:
-        """Return a suite with the same grades, without the second verdict."""
+        """Return a suite with the same grades, but without the second verdict."""
         ...
 
 
@@ -228,12 +228,12 @@ def at_epoch(suite: Suite[Any], question: Question, epoch: int) -> Question:
 
 
 def prompt_of(suite: Suite[Any]) -> Prompt:
-    """Return a suite's prompt."""
+    """Return the name of a suite's prompt; `official` if the suite has only one prompt."""
     return suite.prompt if isinstance(suite, Prompted) else OFFICIAL
 
 
 def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
-    """Return the suite with this prompt; unchanged if the suite lacks the prompt."""
+    """Return the suite with the prompt of this name; unchanged if the suite lacks the prompt."""
     if isinstance(suite, Prompted) and prompt in suite.prompts:
         return suite.prompted(prompt)
     return suite
@@ -282,7 +282,7 @@ class TaskRefusal(UserError, PrerequisiteError):
     """A UserError that Inspect's command line prints like its own."""
 
     def __init__(self, sentence: str) -> None:
-        """Store the sentence; Inspect reads `message` as rich's markup."""
+        """Store the error message, escaped, since Inspect reads `message` as rich's markup."""
         super().__init__(sentence)
         self.args = (sentence,)
         self.message = escape(sentence)
@@ -313,5 +313,5 @@ def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> Non
 
 
 def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
-    """Return how many questions only a model can judge."""
+    """Return how many of a suite's questions only a model can judge."""
     return sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0

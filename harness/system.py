@@ -17,7 +17,7 @@ from podium.harness.records import Answer, Question
 from podium.harness.workflow import MALFORMED, Malformed, Workflow
 
 VOTED = "the vote of the replies that came"
-"""For `SystemCard.spent`: the answer of systems with several candidate replies."""
+"""Value of `SystemCard.spent` for systems that vote among candidate replies."""
 Plan = Callable[[Question, Pool], Workflow]  # uses the question and the pool's worker names
 
 
@@ -56,7 +56,7 @@ class Calls:
     words: str
     """Number of worker calls, as a formula or in words: `n + 1`, `1-5, 3 on average`."""
     expected: Expected | tuple[int, int] | None = None
-    """The same as numbers, which the audit checks: (least, most), or a function of workers and
+    """Number of worker calls, which the audit checks: (least, most), or a function of workers and
     arguments; None if unknown."""
     conductor: int | Callable[[Mapping[str, Any]], int] = 2
     """Maximum conductor calls (default: a plan and a retry), or a function of the arguments."""
@@ -66,7 +66,7 @@ class Calls:
         return self.expected(workers, args) if callable(self.expected) else self.expected
 
     def most_planning(self, args: Mapping[str, Any]) -> int:
-        """Return the maximum conductor calls for a question."""
+        """Return the maximum number of conductor calls for a question."""
         return self.conductor(args) if callable(self.conductor) else self.conductor
 
 
@@ -88,23 +88,23 @@ class SystemMethods:
     """The pip extra that must be installed; None if the system needs no extra."""
 
     def __init__(self, extra: Extra | None = None) -> None:
-        """Store the extra, unless the class defines one."""
+        """Store the pip extra; None keeps the extra that the class defines."""
         self.extra = extra or self.extra
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the solver's arguments if `NAME@X` names a checkpoint or a preset."""
+        """Return the solver's arguments for `x`, a checkpoint or preset in a name `NAME@X`."""
         return {}
 
     def conductor(self, x: str) -> WorkerSpec | None:
-        """Return the system's own conductor, if any; UserError if there is no such model."""
+        """Return the system's own conductor, if any; UserError if `x` names no such model."""
         return None
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why the system cannot use a pool, a sentence without its name; None if it can."""
+        """Return why the system cannot use a pool, without the system's name; None if it can."""
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a run on live workers is refused, without the system's name; None if not."""
+        """Return why a live run is refused, without the system's name; None if it is allowed."""
         return None
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
@@ -116,7 +116,7 @@ class SystemMethods:
         return ()
 
     def graders(self, x: str) -> Mapping[str, str] | None:
-        """Return suite -> version of the grader used in training; None if it was not recorded."""
+        """Return {suite: version of the grader used in training}; None if it was not recorded."""
         return {}
 
     def footnote(self, label: str) -> str:
@@ -128,11 +128,11 @@ class SystemMethods:
         raise NotImplementedError
 
     def explorer(self) -> Explorer:
-        """Return the explorer of a system that learns from trial runs, not by `learn`."""
+        """Return the explorer of a system that learns from trial runs, and not by `learn`."""
         raise NotImplementedError
 
     def replaces(self, method: str) -> bool:
-        """Return whether the system overrides a method."""
+        """Return whether the system overrides a method of `SystemMethods`."""
         return getattr(type(self), method) is not getattr(SystemMethods, method)
 
 
@@ -140,12 +140,12 @@ class Exploring(SystemMethods):
     """Methods of a system that learns from trial runs and overrides nothing else."""
 
     def __init__(self, make: Callable[[], Explorer]) -> None:
-        """Store the function that makes the system's explorer."""
+        """Store `make`, the function that makes the system's explorer (chooser of trial runs)."""
         super().__init__()
         self._make = make
 
     def explorer(self) -> Explorer:
-        """Return the system's explorer, which makes the trial runs."""
+        """Return the system's explorer, which chooses the trial runs."""
         return self._make()
 
 
@@ -159,10 +159,11 @@ class SystemCard:
     name: str
     """The system's name in tables, such as `moa-lite`."""
     solver: str
-    """Name of its Inspect solver: `podium/moa_lite`; for your own, the name in `registered`."""
+    """Name of the system's Inspect solver: `podium/moa_lite`; for your own system, the name in
+    `registered`."""
     summary: str
     source: str
-    """Paper, repository, or `podium` for podium's own systems."""
+    """Where the method comes from: paper, repository, or `podium` for podium's own systems."""
     calls: Calls
     group: Group = "contestants"
     prompts: tuple[str, ...] = ()
@@ -180,13 +181,13 @@ class SystemCard:
 
     @property
     def fits_budgets(self) -> bool:
-        """Whether it can answer within an equal budget: podium can refuse its calls."""
+        """Whether the system can answer within an equal budget: podium can refuse its calls."""
         targets = "sees targets" in self.traits
         return not (self.group == "frameworks" or "match" in self.needs or targets)
 
     @property
     def prompt_sha256(self) -> str:
-        """Digest of all its prompts, in order; empty if it has none."""
+        """Digest of all the system's prompts, in order; empty if it has no prompts."""
         joined = "\n\x00\n".join(self.prompts)
         return hashlib.sha256(joined.encode()).hexdigest() if self.prompts else ""
 
@@ -197,7 +198,7 @@ class SystemCard:
 
     @property
     def explores(self) -> bool:
-        """Whether the system learns from trial runs."""
+        """Whether the system learns from trial runs on train questions."""
         return self.methods.replaces("explorer")
 
     @property
@@ -207,7 +208,7 @@ class SystemCard:
 
 
 def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
-    """Return a function that expects exactly `count` calls: the least and the most are equal.
+    """Return a function (workers, args) -> (least, most) calls, both equal to `count`.
 
     >>> exactly(lambda n, args: n + 1)(7, {})
     (8, 8)
@@ -252,7 +253,7 @@ LOCAL, DOCKER = "local", "docker"
 
 
 def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
-    """Return the Inspect sandbox of a system; None if it needs none, UserError if it lacks one."""
+    """Return the Inspect sandbox of a system; None if it needs none, UserError if it is missing."""
     if "sandbox" not in manifest.needs:
         return None
     if lacks_sandbox(manifest):
@@ -262,7 +263,7 @@ def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
 
 
 def lacks_sandbox(manifest: SystemCard) -> bool:
-    """Return whether a system needs a sandbox and PODIUM_SANDBOX names no existing one."""
+    """Return whether a system needs a sandbox, and PODIUM_SANDBOX names none that exists."""
     kind, _, file = os.environ.get(VARIABLE, "").partition(":")
     exists = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
     return "sandbox" in manifest.needs and not exists

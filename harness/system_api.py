@@ -62,7 +62,7 @@ class SystemInPlay:
     system: System
     acts: Acts
     spec: PoolSpec | None
-    """None: the workers are the model roles that the user gave to Inspect."""
+    """The pool; None if the workers are the model roles that the user gave to Inspect."""
     override: WorkerSpec | None = None
     """The system's own conductor; None if it uses the pool's, or needs none."""
     journal: TaskJournal | None = None
@@ -84,7 +84,7 @@ class SampleTurns:
     last: Answer = field(default_factory=lambda: Answer(""))
 
     def add(self, answer: Answer, output: ModelOutput, seconds: float) -> None:
-        """Add a turn to the totals."""
+        """Add one turn, a call of `generate`, to the totals of the sample."""
         self.turns, self.seconds = self.turns + 1, self.seconds + seconds
         self.tool_calls += len(output.message.tool_calls or ())
         self.depth, self.steps = self.depth + answer.depth, self.steps + len(answer.replies)
@@ -123,14 +123,14 @@ class SystemAPI(NoModel):
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 - as Inspect's own
         **arguments: Any,
     ) -> None:
-        """Store the arguments from which the system is made."""
+        """Store Inspect's model arguments, from which the system is made."""
         super().__init__(model_name, base_url, api_key, config)
         self.arguments: Mapping[str, Any] = arguments
         self.plays: SystemInPlay | None = None
         self._samples: dict[str, SampleTurns] = {}
 
     def make(self) -> SystemInPlay:
-        """Return the system of this name; UserError if it has no pool, or cannot answer."""
+        """Return the system of this model's name; UserError if it has no pool, or cannot answer."""
         raise UserError(f"{PODIUM}/{self.model_name} has no workers: name a pool (-M pool=FILE).")
 
     async def generate(
@@ -140,7 +140,7 @@ class SystemAPI(NoModel):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer one turn; WorkerError if a worker gave no reply."""
+        """Return the system's reply to one turn; WorkerError if a worker gave no reply."""
         state = sample_state()
         if state is None:
             raise UserError(f"{PODIUM}/{self.model_name} can answer only within a task.")
@@ -183,7 +183,7 @@ class SystemAPI(NoModel):
         return self._samples[state.uuid]
 
     def _note(self, state: TaskState, turns: SampleTurns, journal: TaskJournal | None) -> None:
-        """Record the sample's state after each turn, since a limit may end it at any turn."""
+        """Write the totals to the sample and journal each turn: a limit may end the sample."""
         state.metadata[PODIUM] = shape = turns.shape()
         if journal:
             journal.note("answer", answer_note(state, shape))
@@ -191,12 +191,12 @@ class SystemAPI(NoModel):
     async def count_tokens(
         self, input: str | list[ChatMessage], config: GenerateConfig | None = None
     ) -> int:
-        """Return an estimate of a conversation's tokens."""
+        """Return an estimate of a conversation's tokens: a quarter of its characters."""
         text = input if isinstance(input, str) else "".join(turn.text for turn in input)
         return len(text) // CHARACTERS + 1
 
     def connection_key(self) -> str:
-        """Return the key for counting concurrent outer calls: the system's name."""
+        """Return the key by which Inspect limits concurrent calls of the system: its name."""
         return self.model_name
 
     def tool_result_images(self) -> bool:
@@ -204,7 +204,7 @@ class SystemAPI(NoModel):
         return True
 
     def tool_result_documents(self) -> bool:
-        """Return True, so that tool results keep documents."""
+        """Return True, so that tool results keep documents: each provider decides on them."""
         return True
 
 
@@ -214,6 +214,6 @@ def system_model(system: str) -> Model:
 
 
 def let_play(model: Model, plays: SystemInPlay) -> Model:
-    """Set the system that a model answers with; return the model."""
+    """Set the system that a model answers with; return the same model."""
     cast(SystemAPI, model.api).plays = plays
     return model

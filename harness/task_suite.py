@@ -1,8 +1,8 @@
 """Any Inspect task as a suite, with its own dataset, solver, tools, sandbox and scorer.
 
-Its name is Inspect's: `PACKAGE/TASK`, or `FILE.py@TASK`. The system is the task's model
-(system_api.py). The grade is its first scorer's value as a number; other scorers and metrics stay
-in the log. The data revision covers each question's id, input and target.
+The suite's name is Inspect's: `PACKAGE/TASK`, or `FILE.py@TASK`. The system is the task's model
+(system_api.py). The grade is the value of the task's first scorer as a number; other scorers and
+metrics stay in the log. The data revision covers each question's id, input and target.
 """
 
 import hashlib
@@ -82,12 +82,12 @@ class TaskSuite:
 
     @property
     def version(self) -> str:
-        """The task's own comparability version."""
+        """The version that the task itself states."""
         return str(self._task.version)
 
     @property
     def data_revision(self) -> str:
-        """Digest of the samples' ids, inputs and targets; then its package's version, if any."""
+        """Digest of the samples' ids, inputs and targets; then the task's package and version."""
         return self._revision
 
     @cached_property
@@ -104,12 +104,12 @@ class TaskSuite:
 
     @property
     def epochs(self) -> int:
-        """Number of times that the task asks each question."""
+        """Number of times that the Inspect task asks each question."""
         return self._task.epochs or 1
 
     @property
     def card(self) -> Card:
-        """The card: sizes and description; the rest is unknown."""
+        """The suite's card: sizes and description; all else about a task is unknown."""
         about = (
             getattr(self._task, "description", None) or "An Inspect task, as its author wrote it."
         )
@@ -132,19 +132,19 @@ class TaskSuite:
         return sorted(rows, key=_by_id) if self._task.dataset.shuffled else rows
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Raise UserError: a task reads its own data."""
+        """Raise UserError, because an Inspect task reads its own data."""
         raise UserError(f"{self.name} is an Inspect task, which reads its own data.")
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Return the question: a task asks the same in each epoch."""
+        """Return the question itself, because an Inspect task asks the same in each epoch."""
         return question
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
-        """Return the first scorer's value of one reply; TypeError if it is not a number."""
+        """Grade a reply by the task's first scorer; TypeError if its value is not a number."""
         return _as_grade(score_of(self._task, self._samples[question.id], reply))
 
     def for_training(self) -> "TaskSuite":
-        """Return the suite to train on, which grades single replies; UserError if it cannot."""
+        """Return the suite to train on; UserError if the task cannot grade single replies."""
         taught = replace(self, splits=("train",))
         task = taught._task  # made once for the checks below; its errors are not caught
         try:
@@ -163,7 +163,7 @@ class TaskSuite:
 
 
 def show_tasks() -> tuple[list[dict[str, Any]], str]:
-    """Return the tasks that installed packages register, as records and as a text."""
+    """Return the Inspect tasks that installed packages register, as records and as a text."""
     ensure_entry_points()
     tasks = registry_find(lambda info: info.type == "task")
     names = sorted({registry_info(task).name for task in tasks})
@@ -176,7 +176,7 @@ def show_tasks() -> tuple[list[dict[str, Any]], str]:
 
 
 OURS = (PODIUM, "suites")
-"""Prefixes of podium's own tasks, now and before 0.2."""
+"""Prefixes of the names of podium's own tasks, now and before podium 0.2."""
 
 
 def _version(package: str) -> str:
@@ -196,7 +196,7 @@ def played(
     only: Sequence[str] | None,
     metadata: Mapping[str, Any],
 ) -> Task:
-    """Return the task with a system as its model, and its first scorer also named `podium`."""
+    """Return the suite's task with a system as model, and its first scorer also named `podium`."""
     task = suite.made()
     by_id = _samples_of(task)
     samples = [by_id[id] for id in only or [question.id for question in suite.load()]]
@@ -259,7 +259,7 @@ def _as_grade(score: Score | None) -> Grade:
 
 
 VALUES = frozenset("CIPNcipn") | {"yes", "no", "true", "false", "correct", "incorrect"}
-"""Texts that Inspect converts to numbers."""
+"""Texts that Inspect converts to numbers if they are a scorer's value."""
 
 
 def _is_number(text: str) -> bool:
@@ -271,7 +271,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unfit(task: Task) -> str:
-    """Return why systems cannot answer a task; empty if they can."""
+    """Return why systems cannot answer an Inspect task; empty if they can."""
     if not task.scorer:
         return "has no scorer, and podium compares scores"
     if not len(task.dataset):

@@ -19,11 +19,11 @@ NARROWEST = 80
 """Minimum line width, in characters; a narrower terminal wraps the lines itself."""
 GAP = 2  # spaces between two columns
 UNSAFE = re.compile(r"[^\w.-]+")
-"""Characters that `safe_name` replaces."""
+"""Characters in a name that `safe_name` replaces by `_`."""
 
 
 def terminal_width() -> int | None:
-    """Return the maximum line width: COLUMNS, else the terminal's; None in files and pipes."""
+    """Return the maximum line width, by COLUMNS or the terminal; None in files and pipes."""
     width = get_terminal_size((0, 0)).columns
     return max(width, NARROWEST) if width else None
 
@@ -175,7 +175,7 @@ def pluralise(count: int, noun: str) -> str:
 
 
 def format_range(span: tuple[int, int] | None) -> str:
-    """Return a range in figures; empty for None.
+    """Return a range (least, most) in figures; empty for None.
 
     >>> format_range((8, 8)), format_range((1, 5)), format_range(None)
     ('8', '1-5', '')
@@ -256,5 +256,5 @@ def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: boo
 
 
 def safe_name(name: str) -> str:
-    """Return a name that may be part of any path: `single:sage` is `single_sage`."""
+    """Return a name that may be part of any path: `single:sage` becomes `single_sage`."""
     return UNSAFE.sub("_", name).strip(". ") or "_"

@@ -1,9 +1,10 @@
 """Failures that a provider reports inside a reply with HTTP status 200.
 
-A gateway that loses its upstream has often sent its status already, so the body reports the
-failure: an `error`, or a finish reason that means a failure. Inspect treats most of these as
-replies. Here they become an exception that is retried like a 5xx, and their usage is counted.
-Before its next attempt a call waits as long as its provider asks, up to a limit, with a message.
+A gateway (a server between podium and the provider) that loses the provider has often sent its
+status already, so the body reports the failure: an `error`, or a finish reason that means a
+failure. Inspect treats most of these as replies. Here they become an exception that is retried like
+a 5xx, and their usage is counted. Before its next attempt a call waits as long as its provider
+asks, up to a limit, with a message.
 """
 
 import json
@@ -49,16 +50,17 @@ PERMANENT = re.compile(
 """Words in an error's code or type which mean that a retry is useless."""
 RATE_LIMIT = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
 GOOGLES = frozenset({"candidates", "usage_metadata", "usageMetadata", "sdkHttpResponse"})
-"""Fields of Google's replies; its client drops unknown ones, such as `error`."""
+"""Fields by which Google's replies are recognised; Google's client drops unknown fields, such as
+`error`."""
 LONGEST = 300
-"""Maximum characters that are quoted from a provider's message."""
+"""Maximum characters of a provider's message that an error quotes."""
 
 
 class UpstreamFailure(Exception):
-    """A provider answered 200 and reported a failure in the body; there is no reply."""
+    """A provider sent HTTP status 200 and a body that reports a failure; there is no reply."""
 
     def __init__(self, sentence: str, decision: RetryDecision, status: int | None = None) -> None:
-        """Store the reported failure, and whether to retry."""
+        """Store the failure as a sentence, whether to retry, and the HTTP status in the body."""
         super().__init__(sentence)
         self.decision = decision
         self.status_code = status
@@ -68,13 +70,13 @@ class UpstreamFailure(Exception):
 
 OPENAI = "api.openai.com"
 REFUSALS = ("content_filter", "model_length")
-"""Stop reasons that Inspect gives to refusals: these are no failures, even with an error."""
+"""Stop reasons that Inspect gives to refusals: no failures, even if the body has an error."""
 
 
 def dialect_fix(model: Model, error: BaseException) -> str:
-    """Return the fix for a server that has no /responses; empty if the error has another cause.
+    """Return the advice for a server without /responses; empty if the error has another cause.
 
-    Inspect's `openai/` sends requests to it; most servers that speak OpenAI's dialect have
+    Inspect's `openai/` sends requests to /responses; most servers that speak OpenAI's dialect have
     /chat/completions only, and answer 404 or another dialect's body.
     """
     while type(error).__name__ in WRAPPERS and error.__cause__ is not None:
@@ -91,7 +93,7 @@ def dialect_fix(model: Model, error: BaseException) -> str:
 
 
 def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure | None:
-    """Return the failure that Inspect treats as a reply; None for a real reply."""
+    """Return the failure that Inspect treats as a reply; None if the output is a real reply."""
     refused = not output.empty and output.stop_reason in REFUSALS
     return None if call is None or call.error or refused else reported_failure(call.response)
 
@@ -116,7 +118,7 @@ def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFa
 
 
 def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
-    """Yield the reasons why the reply ended, each as `FIELD REASON`."""
+    """Yield the reasons why a reply ended that a body states, each as `FIELD REASON`."""
     candidate = _first(body.get("candidates"))
     for name, value in (
         ("finish_reason", choice.get("finish_reason") or choice.get("native_finish_reason")),
@@ -131,7 +133,7 @@ def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
 
 
 def _is_empty_of_google(body: Raw) -> bool:
-    """Return whether Google sent no reply and no reason, which Inspect turns into a text."""
+    """Return whether Google sent no reply and no reason, for which Inspect makes up a text."""
     feedback = body.get("prompt_feedback") or body.get("promptFeedback")
     return not GOOGLES.isdisjoint(body) and not (body.get("candidates") or feedback)
 
@@ -155,7 +157,7 @@ def _sentence(error: Raw, reason: str) -> str:
 
 
 def _decision(error: Raw, code: int | None) -> RetryDecision:
-    """Return whether to retry: by the HTTP status in the error, else by its code and type."""
+    """Return whether to retry after an error: by its HTTP status, else by its code and type."""
     words = " ".join(str(error.get(name) or "") for name in ("code", "type"))
     if code == 429 or (code is None and RATE_LIMIT.search(words)):
         return RetryDecision.rate_limit()
@@ -240,7 +242,7 @@ def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
 
 
 def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
-    """Return an output with only the usage of a body that the client could not parse, if any."""
+    """Return an output with only the usage in a body that the client could not parse, or None."""
     raw = raw_usage(body)
     dialect = dialect_of(raw) if raw else None
     usage = believed(usage_from_raw(dialect, raw), raw) if raw and dialect else None
@@ -282,7 +284,8 @@ def _first(value: object) -> Raw:
 LONGEST_S = 120.0
 """Maximum wait, in seconds: if a provider requests more, a call waits this long and retries."""
 SHORTEST_S = 0.02
-"""Minimum wait, in seconds: shorter requests are ignored, since retries would be a busy loop."""
+"""Minimum wait, in seconds: a provider's shorter waits are ignored, since retries would be a busy
+loop."""
 ABSURD_S = 86_400.0
 """A wait longer than a day is treated as a mistake, such as a time of day in seconds."""
 SPREAD = 0.1
@@ -293,8 +296,8 @@ together are not all retried at once."""
 def requested_wait(error: BaseException) -> float | None:
     """Return how many seconds a failure's headers or body ask to wait; None without a usable wait.
 
-    `retry-after-ms` is more exact than `retry-after` (seconds, or a date), which comes next, then
-    Google's delay in the body.
+    The header `retry-after-ms` is more exact than `retry-after` (seconds, or a date), which comes
+    next, then Google's delay in the body.
     """
     waits = (seconds for seconds in _waits(error) if seconds is not None)
     usable = (seconds for seconds in waits if SHORTEST_S <= seconds <= ABSURD_S)
@@ -321,7 +324,7 @@ def _milliseconds(text: str) -> float | None:
 
 
 def _delays(error: BaseException) -> Iterator[str]:
-    """Yield the delays of Google's `RetryInfo`, e.g. `34s`."""
+    """Yield the delays in an error of Google's, from `RetryInfo`, e.g. `34s`."""
     body = _object(getattr(error, "details", None))
     details: object = _object(body.get("error", body)).get("details")
     for detail in cast("list[object]", details) if isinstance(details, list) else ():
@@ -335,13 +338,13 @@ class RetryWait(wait_base):
 
     who: str
     backoff: WaitBaseT
-    """The wait after failures of which the provider requests no wait."""
+    """Computes the wait after failures for which the provider requests no wait."""
     clock: Callable[[], float] = time.monotonic
     printed_until: float = -math.inf
-    """End of the last printed wait: waits before it are not printed."""
+    """Time until which the last printed wait lasts: no other wait is printed before it."""
 
     def __call__(self, retry_state: RetryCallState) -> float:
-        """Return the seconds to wait."""
+        """Return the seconds to wait before the next attempt."""
         outcome = retry_state.outcome
         error = outcome.exception() if outcome else None
         seconds = requested_wait(error) if error else None

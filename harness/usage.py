@@ -1,7 +1,7 @@
 """The only place where providers' token counts are converted to podium's.
 
-Inspect's counts come first; counts that it drops come from the provider's own usage (`with_raw`).
-Implausible usage counts as none (`believed`), and the call's cost is then unknown.
+Inspect's counts come first; counts that Inspect drops come from the provider's own usage
+(`with_raw`). Implausible usage counts as none (`believed`), and the call's cost is then unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,8 @@ GOOGLE = (
     ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
 )  # google's counts: the names of its API, and of its client
 INCOMPLETE = "incomplete"
-"""Field of podium's own Anthropic usage; true if its counts are lower bounds."""
+"""Field in the usage that podium's own server reports to Anthropic's clients; true if its counts
+are lower bounds."""
 COUNTS = (
     *("input_tokens", "output_tokens", "total_tokens", "prompt_tokens", "completion_tokens"),
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
@@ -57,7 +58,7 @@ def usage_from(usage: ModelUsage | None) -> Usage | None:
 
 
 def usage_from_json(usage: Raw | None) -> Usage | None:
-    """Return the same as `usage_from`, for a `ModelUsage` in a log's JSON."""
+    """Return the tokens in a `ModelUsage` in a log's JSON; None, not 0, if there is no usage."""
     if usage is None:
         return None
     get = usage.get
@@ -72,17 +73,17 @@ def usage_from_json(usage: Raw | None) -> Usage | None:
 
 
 def usage_of_reply(output: ModelOutput, response: Raw | None = None) -> Usage | None:
-    """Return a reply's tokens, None if unknown; `response` is the provider's own, if available."""
+    """Return a reply's tokens, None if unknown; `response` is the provider's own JSON, if any."""
     return usage_of_event(usage_from(output.usage), raw_usage(response, output.metadata))
 
 
 def usage_of_event(counted: Usage | None, raw: Raw | None) -> Usage | None:
-    """Return a call's tokens, from Inspect's counts and its provider's own; None if unknown."""
+    """Return a call's tokens, from Inspect's counts and the provider's own; None if unknown."""
     return believed(with_raw(counted, raw), raw)
 
 
 def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
-    """Return the counts if they are plausible; else None, as if no usage were reported.
+    """Return token counts if they are plausible; else None, as if no usage were reported.
 
     Inspect reads `true` as 1, so the provider's own values are checked, too. Plausible counts that
     contradict each other are kept, for the audit.
@@ -99,7 +100,7 @@ def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 
 def _can_be(usage: Usage) -> bool:
-    """Return whether counts are plausible for one call, and no part exceeds its total."""
+    """Return whether token counts are plausible for one call, and no part exceeds its total."""
     counts = [count for count in _PARTS(usage) if count is not None]
     return (
         all(map(_is_count, counts))
@@ -124,14 +125,14 @@ def _is_count(value: object) -> bool:
 
 
 def raw_usage(response: Raw | None, metadata: Raw | None = None) -> Raw | None:
-    """Return the provider's own usage, from its response, else from metadata."""
+    """Return the provider's own usage, from its response, else from the reply's metadata."""
     fields = map(_object(response).get, ("usage", "usageMetadata", "usage_metadata"))
     value: object = next(filter(None, fields), None) or _object(metadata).get(PROVIDER_USAGE)
     return cast(Raw, value) if isinstance(value, Mapping) else None
 
 
 def _object(value: object) -> Raw:
-    """Return JSON if it is an object, else an empty one; a provider may answer anything."""
+    """Return JSON if it is an object, else an empty object; a provider may answer anything."""
     return cast(Raw, value) if isinstance(value, Mapping) else NOTHING
 
 
@@ -266,7 +267,7 @@ MODEL_HEADER = "x-litellm-model-name"
 PLACES = Decimal("1e-18")
 """Smallest unit of dollars in an exported ledger."""
 MOST = Decimal(1_000_000)
-"""Maximum dollars of one call."""
+"""Maximum plausible cost of one call, in dollars."""
 
 
 def stated_usd(usage: Raw | None, headers: Mapping[str, str] | None = None) -> Decimal | None:
@@ -293,7 +294,7 @@ def stated_usd(usage: Raw | None, headers: Mapping[str, str] | None = None) -> D
 
 
 def usd_amount(value: object, unit: Decimal = Decimal(1)) -> Decimal | None:
-    """Return an amount stated by a provider or a journal; None if it is no plausible cost."""
+    """Return dollars stated by a provider or a journal; None if they are no plausible cost."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

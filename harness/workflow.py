@@ -15,7 +15,8 @@ class Sampling:
     """A step's changes to its worker's own settings, if a method prescribes them."""
 
     temperature: float | None = None
-    """None keeps the worker's temperature; models without one ignore it, as in Inspect."""
+    """Sampling temperature; None keeps the worker's. Models without a temperature ignore it, as in
+    Inspect."""
     times_max_tokens: int = 1
     """Factor on the worker's own token limit; no effect on a worker without a limit."""
     regex: str | None = None
@@ -24,16 +25,17 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request to one worker."""
+    """One step of a workflow: a request to a worker, and the earlier steps that it reads."""
 
     worker: str
     subtask: str = ""
-    """Appended to the question; empty for the canonical single-worker request."""
+    """Text that is appended to the question; empty for the canonical single-worker request."""
     reads: Reads = ()
     system: str | None = None
-    """Optional system message; may contain `REPLIES` (faithful Mixture-of-Agents needs it)."""
+    """Optional system message; may contain `REPLIES`, the place of earlier replies (faithful
+    Mixture-of-Agents needs it)."""
     sampling: Sampling | None = None
-    """None keeps the settings of the pool file."""
+    """Changes to the worker's settings; None keeps the settings of the pool file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Workflow:
     steps: tuple[Step, ...]
 
     def reads(self, index: int) -> tuple[int, ...]:
-        """Return the indices that step `index` reads, with "all" expanded."""
+        """Return the indices of the steps that step `index` reads, with "all" expanded."""
         reads = self.steps[index].reads
         return tuple(range(index)) if reads == "all" else reads
 
@@ -99,7 +101,7 @@ def workflow_of(plan: str | None) -> Workflow | None:
 
 
 def _as_dict(step: Step) -> dict[str, Any]:
-    """Return a step as plain data; its sampling only if it differs from the worker's."""
+    """Return a step as plain data; its sampling settings only if the step has any."""
     fields: dict[str, Any] = {name: getattr(step, name) for name in Step.__dataclass_fields__}
     sampling = fields.pop("sampling")
     if sampling is not None:
@@ -123,7 +125,7 @@ class Malformed:
 def check(
     workflow: Workflow, workers: Collection[str], max_steps: int = MAX_STEPS
 ) -> Workflow | Malformed:
-    """Return the workflow if these workers can run it, else its first mistake."""
+    """Return the workflow if these workers can run it, else its first mistake as `Malformed`."""
     if not workflow.steps:
         return Malformed("a workflow needs at least one step")
     if len(workflow.steps) > max_steps:

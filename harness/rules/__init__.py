@@ -1,7 +1,7 @@
 """The rules that find the answer in a reply: rules.toml, with the lists of words in words.toml.
 
-`podium suites SUITE --rules` prints them. For each rule examples.toml has three replies that it
-decides and three that it must not match, each with its source; tests read all of them.
+`podium suites SUITE --rules` prints these rules. For each rule examples.toml has three replies that
+it decides and three that it must not match, each with its source; tests read all of them.
 """
 
 import re
@@ -18,7 +18,7 @@ DECIDING = (
     *("apart", "concludes", "only", "pick", "must-be", "named-option", "bold-option"),
     *("option-line", "concluded-letter", "option-text"),
 )
-"""Rules that find an answer; rules of other stages reject, withdraw or read what was found."""
+"""Names of the rules that find an answer; other rules reject, withdraw or read a found answer."""
 STAGES = ("find", "drop", "withdraw", "conclude", "value")
 SOON_SEARCHED = 40  # characters; in shorter texts matching is faster than checking `needs`
 _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
@@ -26,14 +26,14 @@ _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class ReadingRule:
-    """A rule: a row of rules.toml."""
+    """A rule that finds, rejects or reads the answer in a reply: a table of rules.toml."""
 
     name: str
     stage: str
     where: str
     yields: str
     outranked_by: str
-    """What has precedence over the rule, in words; names of rules are in backticks."""
+    """What has precedence over the rule, in words; names of other rules are in backticks."""
     pattern: tuple[str, ...]
     flags: str = ""
     needs: tuple[str, ...] = ()
@@ -42,23 +42,23 @@ class ReadingRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleExample:
-    """An example reply, the answer that is read in it, and the reply's source."""
+    """An example reply for a rule, the answer that is read in it, and the reply's source."""
 
     rule: str
     decides: bool
-    """False for a counter-example, which the rule must not match."""
+    """True if the rule must decide the example; False for a counter-example."""
     suite: str
     reply: str
     reads: str | None
     source: str
     choices: tuple[str, ...] = ()
     letter: bool = False
-    """True if the correct answer is the letter of one of up to 16 options."""
+    """True if the example's correct answer is the letter of one of up to 16 options."""
 
 
 @cache
 def rules() -> Mapping[str, ReadingRule]:
-    """Return every rule by name, in the order of the stages."""
+    """Return every rule of rules.toml by name, in the order of the stages of reading."""
     rows = dict(_table("rules.toml"))
     by_stage = rows.pop("outranked_by")
     return {
@@ -74,7 +74,10 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _needed(needs: Sequence[str]) -> tuple[str, ...]:
-    """Return `needs` with each word list replaced by the longest piece of each of its words."""
+    """Return the texts of which a reply must contain one: `needs`, with its word lists expanded.
+
+    Of each word in a list, the longest piece is needed.
+    """
     texts: dict[str, None] = {}
     for need in needs:
         listed = words(need[1:-1]) if need[0] == "{" else ()
@@ -85,14 +88,14 @@ def _needed(needs: Sequence[str]) -> tuple[str, ...]:
 
 @cache
 def rule_examples() -> Sequence[RuleExample]:
-    """Return the examples and counter-examples of all rules."""
+    """Return the examples and counter-examples of all rules, from examples.toml."""
     rows: list[dict[str, Any]] = _table("examples.toml")["example"]
     none: dict[str, Any] = {"reads": None}
     return [RuleExample(**none | _frozen(row)) for row in rows]
 
 
 def rule_table() -> tuple[list[dict[str, Any]], str]:
-    """Return every rule with its examples, as plain values and as a text."""
+    """Return every rule of rules.toml with its examples, as plain values and as a text."""
     rows = [asdict(rule) | _examples_of(rule.name) for rule in rules().values()]
     return rows, "\n\n".join(_row_text(row) for row in rows)
 
@@ -122,7 +125,7 @@ def _row_text(row: Mapping[str, Any]) -> str:
 
 @cache
 def words(name: str) -> tuple[str, ...]:
-    """Return the words of a list, in all languages."""
+    """Return the words of one list in words.toml, in all languages."""
     languages = _table("words.toml")[name].items()
     return tuple(word for key, listed in languages if key != "example" for word in listed)
 
@@ -134,7 +137,7 @@ def word_examples() -> Mapping[str, str]:
 
 @cache
 def pattern(name: str, letters: str = "") -> re.Pattern[str]:
-    """Return a rule's pattern; the character @ in it stands for one of `letters`."""
+    """Return a rule's pattern; each character @ in the rule stands for one of `letters`."""
     rule = rules()[name]
     text = expanded("".join(rule.pattern))
     flags = f"(?{rule.flags})" if rule.flags else ""
@@ -148,11 +151,11 @@ class _Compiled(dict[str, re.Pattern[str]]):
 
 
 RULE: Mapping[str, re.Pattern[str]] = _Compiled()
-"""The pattern of a rule by its name, compiled when it is first used."""
+"""Rule's name -> its pattern, compiled when it is first used."""
 
 
 def may_match(name: str, small: str) -> bool:
-    """Return whether a lower-case text is short, or contains one of a rule's `needs`."""
+    """Return whether a rule may match a lower-case text: it is short, or has one of its `needs`."""
     if len(small) < SOON_SEARCHED:
         return True
     for need in rules()[name].needs:  # noqa: SIM110 - `any` takes twice as long
