@@ -95,7 +95,7 @@ Scored = tuple[str, float, Sequence[float]]
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
 ) -> Scored:
-    """Ask one worker and score the answer; the logistic scorer is 0.5 sure without `weights`."""
+    """Ask one worker and score the answer; an untrained logistic scorer always gives 0.5."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
         replies = await session.ask_all([Step(worker)] * scoring.samples)

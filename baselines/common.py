@@ -134,12 +134,12 @@ def learnt_from(
 
 
 def add_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return arrays under prefixed names, so that several sets fit into one artefact."""
+    """Return arrays with a prefix before their names, so that several sets fit into an artefact."""
     return {f"{prefix}{name}": values for name, values in arrays.items()}
 
 
 def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return the arrays whose names have the prefix, under names without it."""
+    """Return the arrays whose names have the prefix, under their names without the prefix."""
     matches = {name: values for name, values in arrays.items() if name.startswith(prefix)}
     return {name.removeprefix(prefix): values for name, values in matches.items()}
 

@@ -123,7 +123,7 @@ class _Presets(_Unread):
     """Methods of system `fusion`; for `fusion@PRESET`, the pool must have the preset's models."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the arguments for `fusion@PRESET`; aggregator None: the preset's own judge."""
+        """Return the arguments for `fusion@PRESET`; `aggregator` None means the preset's judge."""
         if x and x not in PRESETS:
             raise UserError(f"fusion has no preset {x!r}; it has {', '.join(PRESETS)}.")
         return {"preset": x, "aggregator": None} if x else {}

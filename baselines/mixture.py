@@ -26,7 +26,7 @@ Responses from models:
 table 1, as used in togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 
 WARM = Sampling(temperature=0.7)
-"""The same authors' temperature for proposers and aggregator, from the same `utils.py`."""
+"""Temperature of proposers and aggregator in `utils.py`, the code of Mixture-of-Agents' authors."""
 
 AGGREGATED = "an aggregation of the replies so far; if no call is left for it, their vote"
 LAYERS = 3  # as the authors use (arXiv 2406.04692, section 3.1)
@@ -133,7 +133,7 @@ def moa_paper_system(seed: int = 0) -> System:
 def moa_3(
     layers: int = LAYERS, proposers: str | list[str] | None = None, aggregator: str | None = None
 ) -> System:
-    """Return Mixture-of-Agents; `proposers` (`-S proposers=a,b`) are all workers if None."""
+    """Return Mixture-of-Agents; `proposers` names the workers that propose (None: all workers)."""
     return moa_system(layers, as_names(proposers), aggregator)
 
 

@@ -228,7 +228,7 @@ class TrinityExplorer:
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
         """Return the training round of the next generation; None after the last generation.
 
-        The last is number `MOST_GENERATIONS`, or the last that cannot exceed the budget.
+        The last generation is number `MOST_GENERATIONS`, or the last that cannot exceed the budget.
         """
         candidates = population_size(head_size(len(given.workers)))
         each = candidates * TURNS

@@ -351,7 +351,7 @@ def _routerbench_question(row: dict[str, Any], place: str, file: str) -> MatrixQ
 
 
 def _without_beginnings(questions: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
-    """Return the questions without the first lines that all prompts of a slice share."""
+    """Return the questions without the first lines that all prompts of a slice (subset) share."""
     common: dict[str, int] = {}
     for group in {q.group for q in questions}:
         texts = [q.text for q in questions if q.group == group]
@@ -449,7 +449,7 @@ class _RecordFile(VerdictRow):
 
 
 def read_llmrouterbench(request: SourceRequest) -> Matrix:
-    """Return the grade matrix of LLMRouterBench's result files; UserError if questions disagree."""
+    """Return LLMRouterBench's grade matrix from a folder; UserError if an id has two questions."""
     folder = Path(request.path)
     if not request.path or not folder.is_dir():
         raise UserError(

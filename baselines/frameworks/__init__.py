@@ -67,7 +67,7 @@ def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...
 def planner_executor_verifier_system(
     planner: str | None = None, executor: str | None = None, verifier: str | None = None
 ) -> System:
-    """Return planner, executor, verifier as a system; a role that is None gets a pool's worker.
+    """Return the planner, executor, verifier system; if a role is None, the pool has a worker.
 
     Each step reads the replies of all earlier steps.
     """
@@ -160,11 +160,11 @@ CREWAI = replace(
 )
 
 Named = tuple[str | None, str | None, str | None]
-"""The user's choice of planner, executor and verifier; for None, `cast` takes a pool's worker."""
+"""The user's choice of planner, executor and verifier; None: `cast` chooses a worker of a pool."""
 
 
 def team_of(pool: Pool, team: Named) -> with_frameworks.Team:
-    """Return each member's role, model and instruction; UserError if the pool lacks a worker."""
+    """Return each team member's role, model and instruction; UserError for an unknown worker."""
     players = [PREFIX + known(pool, name) for name in cast(pool.workers, team)]
     return tuple(zip(ROLES, players, INSTRUCTIONS, strict=True))
 
@@ -201,7 +201,7 @@ def _register(card: SystemCard) -> None:
     def pipeline(
         planner: str | None = None, executor: str | None = None, verifier: str | None = None
     ) -> System:
-        """Plan, execute, verify; an argument names a role's worker; for None the pool has one."""
+        """Return the system; an argument names a role's worker, None: a worker of the pool."""
         team = (planner, executor, verifier)
         if card is CREWAI:
             return crewai_system(team)

@@ -50,7 +50,7 @@ class KnnRouter:
         }
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return means over near train questions; over all questions if no near one has a value."""
+        """Return mean scores and dollars of near train questions; of all if no near one has any."""
         alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # rounded, so that ties stay ties
         order = np.argsort(-alike, axis=1, kind="stable")
         nearest = order[:, : int(fitted["k"])]
@@ -130,7 +130,7 @@ class MeanDollars(ABC):
 
 
 def _kept(params: Params, bias: str, examples: Examples) -> Arrays:
-    """Return the arrays to store; a worker without grades gets bias NaN, so that nobody asks it."""
+    """Return the arrays to store; a worker without grades gets bias NaN, so is never chosen."""
     graded = ~np.isnan(examples.scores).all(axis=0)
     usd = mean_known(examples.usd)
     return {**params, bias: np.where(graded, params[bias], np.nan), "usd": usd}

@@ -84,7 +84,7 @@ class Version(argparse.Action):
 
 
 class Arguments:
-    """Adds arguments to a command's parser; each method call adds one or a few."""
+    """Adds arguments to a command's parser; each method adds one argument or a few."""
 
     def __init__(self, parser: Any) -> None:
         """Store `parser`, an argparse parser or argument group, to which arguments are added."""
@@ -118,7 +118,7 @@ class Arguments:
         self.parser.later = add
 
     def run_file(self) -> None:
-        """Add FILE, a TOML file of a whole run; other arguments override its values."""
+        """Add FILE, a TOML file of a whole run; other arguments override the file's values."""
         self.parser.takes_file = True
         self("file FILE", "TOML file of the whole run; options override it", Path, nargs="?")
 
@@ -140,7 +140,7 @@ class Arguments:
         self.json("the same facts")
 
     def json(self, facts: str) -> None:
-        """Add `--json [PATH]`, for output as JSON; the help text says that it prints `facts`."""
+        """Add `--json [PATH]`, for output as JSON; its help text says that JSON has `facts`."""
         text = f"print {facts} as JSON instead; with PATH (.json), also write it there"
         self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 

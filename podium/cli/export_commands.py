@@ -181,5 +181,5 @@ KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "routerarena": (routerarena, write_routerarena),
     "site": (site, write_site),
 }
-"""Kind of export -> the function that declares its arguments (its docstring is the help), and the
-function that writes the export."""
+"""Kind of export -> the function that declares the kind's arguments (its docstring is the help),
+and the function that writes the export."""

@@ -239,7 +239,7 @@ OURS = "podium"
 
 
 class InstalledParts(Mapping[str, Any]):
-    """Suites, systems or exporters of installed packages, by name; imported on first use."""
+    """Suites, systems or exporters of installed packages, by name; imported when first used."""
 
     def __init__(self, group: Group) -> None:
         """Store the group's name; the search of installed packages (30 ms) is done on first use."""

@@ -94,7 +94,7 @@ def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
 
 
 def _take_file(args: argparse.Namespace) -> None:
-    """Take the arguments that were not typed from the run file, if one is given."""
+    """If a run file is given, take from it all arguments that the user did not type."""
     if getattr(args, "file", None):
         from podium.cli.run_file import take_run_file
 

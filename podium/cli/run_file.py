@@ -39,7 +39,7 @@ HEAD = "# `podium run` on this file is this run. Relative paths start at the fil
 
 
 def take_run_file(args: argparse.Namespace) -> None:
-    """Set the arguments that the user did not type from the run file; merge tables by key."""
+    """Set arguments that the user did not type to the run file's values; merge tables by key."""
     if not args.file.is_file():
         raise UserError(f"There is no run file {args.file}. Write one with --save-run.")
     content = read_limited(args.file, SETTINGS)

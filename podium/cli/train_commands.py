@@ -130,7 +130,7 @@ private."""
 
 
 def study_for(settings: Any) -> Any:
-    """Return the recorded grades of a config's `[verdicts]` for training; UserError if in folds."""
+    """Return the grades of a config's `[verdicts]` to train on; UserError if in several folds."""
     from podium.baselines.route_eval import split_matrix
     from podium.baselines.verdict_sources import SOURCES
     from podium.conductor.verdict_reward import split_verdicts
@@ -224,7 +224,7 @@ class AblationRun:
 
     @property
     def run(self) -> Path:
-        """Return the folder of the training's checkpoints."""
+        """Return the folder that the training writes."""
         return self.training.out
 
     @property

@@ -41,17 +41,17 @@ class RequestBefore(Protocol):
 
     @property
     def key(self) -> str | None:
-        """Name of the client's access key; None if no key was needed."""
+        """Return the name of the client's access key; None if no key was needed."""
         ...
 
     @property
     def day(self) -> date:
-        """The day in UTC on which the request was admitted."""
+        """Return the day in UTC on which the request was admitted."""
         ...
 
     @property
     def rows(self) -> Sequence[Call]:
-        """The request's model calls: one row per attempt."""
+        """Return the request's model calls: one row per attempt."""
         ...
 
 
@@ -100,7 +100,7 @@ class Admission:
         clock: Callable[[], datetime],
         earlier: SpentBefore | None = None,
     ) -> None:
-        """Start with the cost of `earlier` requests; UserError if unknown and a limit is set."""
+        """Count the cost of `earlier` requests; UserError if unknown and a limit is set."""
         self._book, self.limits, self._clock = book, limits, clock
         self._before = earlier or SpentBefore()
         self._day = date.min
@@ -114,7 +114,7 @@ class Admission:
 
     @contextmanager
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
-        """Admit one request for a `with` block, yield its spend meter; Refusal if above limits."""
+        """Admit a request for a `with` block, yield its meter; Refusal if a limit is reached."""
         if not caller.may_ask(model, *also):
             raise Refusal(403, "forbidden", f"This key has no access to {model}.", param="model")
         cap = caller.concurrency or self.limits.concurrency

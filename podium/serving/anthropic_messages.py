@@ -156,7 +156,7 @@ async def _conversation(fields: CountFields) -> list[ChatMessage]:
 
 
 def _system(fields: CountFields) -> Iterator[ChatMessage]:
-    """Yield a system message per block, since Anthropic drops a block that begins as its header."""
+    """Yield a message per system block: Anthropic drops a block that begins with its header."""
     system = fields.system or ""
     texts = [system] if isinstance(system, str) else [block.text for block in system]
     yield from (ChatMessageSystem(content=text) for text in texts if text)
