@@ -73,5 +73,5 @@ SYSTEMS: Mapping[str, SystemCard] = {
         frameworks.CREWAI,
     )
 }
-"""System name -> its card (a description), in the row order of tables. All single workers share the
-card `single:<worker>`."""
+"""Maps each system's name to its card (a description), in the row order of tables. All single
+workers share the card `single:<worker>`."""

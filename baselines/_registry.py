@@ -9,7 +9,7 @@ __all__ = ["best_single", "single"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return the solver of this name; AttributeError if there is no such solver."""
+    """Return the Inspect solver that is registered as `name`; AttributeError if none is."""
     if name not in common.SOLVERS:
         raise AttributeError(f"baselines has no solver {name!r}")
     return common.SOLVERS[name]

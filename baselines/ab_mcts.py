@@ -30,7 +30,8 @@ REFINE = (
     "Find what is wrong or weak in it, and answer the question again, completely and in the form "
     "it asks for."
 )
-"""The prompt to improve a reply, in our own words: the authors' prompts suit only their tasks."""
+"""Prompt to improve an earlier reply, in our own words: the prompts of AB-MCTS's authors suit only
+their tasks."""
 
 AGREEMENT = "{same} of {others} other answers so far agree with it."
 UNREADABLE = "No answer could be read from it."
@@ -68,7 +69,7 @@ def _step(trial: Any, grades: Sequence[Grade]) -> Step:
 
 
 async def _graded(session: Session, start: int) -> list[Grade]:
-    """Return grades of the replies from index `start` on: by public tests, else by agreement."""
+    """Grade the replies from index `start` on: by public tests, else by agreement of replies."""
     texts = [reply.text for reply in session.replies]
     if is_tested(session):
         return await public_results(session, texts[start:])
@@ -77,7 +78,7 @@ async def _graded(session: Session, start: int) -> list[Grade]:
 
 
 def agreement(answers: Sequence[str | None], index: int) -> Grade:
-    """Return the grade of answer `index`: the share of other answers that equal it; 0 for None.
+    """Grade answer `index` by the share of other answers equal to it; 0 if the answer is None.
 
     >>> agreement(["7", "7", "8"], 0).value, agreement(["7"], 0).value, agreement([None], 0).value
     (0.5, 0.5, 0.0)
@@ -92,7 +93,7 @@ def agreement(answers: Sequence[str | None], index: int) -> Grade:
 
 @contextmanager
 def _global_draws(random: np.random.RandomState) -> Generator[None]:
-    """In the block, make `random` NumPy's global generator, which treequest uses; do not await."""
+    """Make `random` NumPy's global generator, for treequest, in a `with` block without await."""
     state: Any = np.random.get_state()
     np.random.set_state(random.get_state())
     try:
@@ -104,7 +105,7 @@ def _global_draws(random: np.random.RandomState) -> Generator[None]:
 
 @register
 def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
-    """Return the system that searches with `calls` worker calls, `batch` of them in parallel."""
+    """Return the tree-search system: `calls` worker calls per question, `batch` at a time."""
     at_least_one("ab-mcts", "calls", calls)
     at_least_one("ab-mcts", "batch", batch)
     library = import_extra("treequest", "routers")

@@ -22,7 +22,8 @@ _PUBLIC = (
     "tries are checked on the tests that the question shows, as the paper says (simple.py in its "
     "repository checks on the hidden ones)"
 )
-"""`simple.py`: github.com/benediktstroebl/agent-eval, LLMDebugger/programming, commit 9fc2698."""
+"""A deviation that three cards share. `simple.py` is in github.com/benediktstroebl/agent-eval,
+LLMDebugger/programming, commit 9fc2698."""
 
 BEST_OF_N_TESTS = SystemCard(
     name="best-of-n-tests",
@@ -85,12 +86,12 @@ ESCALATION = SystemCard(
 
 
 def is_tested(session: Session) -> bool:
-    """Return whether public tests can rank the replies to this question."""
+    """Return whether the question shows public tests that can be run to rank its replies."""
     return session.question.kind == "program" and session.pool.public_tests is not None
 
 
 async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
-    """Run `steps` in order until a reply passes every public test; answer with the last reply."""
+    """Ask `steps` in order until a reply passes every public test; answer with the last reply."""
     text, passed, trials = "", False, 0
     for step in steps:
         text = (await session.ask(step)).text
@@ -102,7 +103,7 @@ async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
 
 
 async def public_results(session: Session, texts: Sequence[str]) -> list[Grade]:
-    """Return each reply's grade on public tests, which run in parallel."""
+    """Return each reply's grade on the question's public tests; replies are tested in parallel."""
     grades: dict[int, Grade] = {}
 
     async def one(index: int) -> None:
@@ -118,7 +119,7 @@ async def public_results(session: Session, texts: Sequence[str]) -> list[Grade]:
 
 
 def best_of(grades: Sequence[Grade]) -> int:
-    """Return the index of the highest grade; among equals, the first with an extracted answer.
+    """Return the index of the highest grade; on a tie, the first grade with an extracted answer.
 
     >>> best_of([Grade(0.0, None), Grade(0.0, "print(1)"), Grade(0.0, "print(2)")])
     1
@@ -128,7 +129,7 @@ def best_of(grades: Sequence[Grade]) -> int:
 
 
 def refuse_untested(pool: Pool, name: str) -> None:
-    """Raise UserError, before the first call, if no public tests can be run."""
+    """Raise UserError, before system `name` calls a worker, if there are no public tests to run."""
     if pool.public_tests is None:
         raise UserError(
             f"{name} needs a suite whose questions show tests, and a sandbox to run the tests."
@@ -136,7 +137,7 @@ def refuse_untested(pool: Pool, name: str) -> None:
 
 
 def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
-    """Return the temperature of each try: equal steps from 0 to `warmest`.
+    """Return the temperature of each of `tries` requests: equal steps from 0 to `warmest`.
 
     >>> temperatures(5, 0.5), temperatures(1, 0.5)
     ((0.0, 0.125, 0.25, 0.375, 0.5), (0.0,))
@@ -145,7 +146,7 @@ def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
 
 
 def cheapest_first(pool: Pool) -> tuple[str, ...]:
-    """Return workers, lowest input plus output price first; in pool order if a price is unknown."""
+    """Return workers by input plus output price, lowest first; pool order if a price is unknown."""
     if pool.spec is None:
         return pool.workers
     prices = pool.spec.book().prices
@@ -162,7 +163,7 @@ def _named(order: object) -> tuple[str, ...]:
 
 @register
 def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> System:
-    """Return the system that samples n programs in parallel and keeps the best on public tests."""
+    """Return the system that asks a worker for `n` programs and keeps the best by public tests."""
     at_least_one("best-of-n-tests", "n", n)
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -192,19 +193,22 @@ def _retry(worker: str | None, tries: int, warmest: float, name: str) -> System:
 
 @register
 def retry_system(worker: str | None = None, tries: int = TRIES) -> System:
-    """Ask one worker at temperature 0 until public tests pass, at most `tries` times."""
+    """Return the system that asks one worker, at temperature 0, until public tests pass.
+
+    The system stops after `tries` requests.
+    """
     return _retry(worker, tries, 0.0, RETRY.name)
 
 
 @register
 def warming_system(worker: str | None = None, tries: int = TRIES) -> System:
-    """Ask one worker until public tests pass, its temperature rising from 0 to 0.5."""
+    """Return the system that asks one worker until tests pass, its temperature rising to 0.5."""
     return _retry(worker, tries, WARMEST, WARMING.name)
 
 
 @register
 def escalation_system(order: str | None = None) -> System:
-    """Return the system that asks workers in order until public tests pass."""
+    """Return the system that asks workers in `order`, else cheapest first, until tests pass."""
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:

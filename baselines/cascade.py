@@ -48,7 +48,7 @@ VERIFY = (
     "Check your answer above: redo what could be wrong with it. End with the line VERDICT: CORRECT "
     "if it is right as it stands, or with the line VERDICT: WRONG if it is not."
 )
-"""Our own wording of AutoMix's self-verification (arXiv 2310.12963), without examples."""
+"""AutoMix's prompt for self-verification (arXiv 2310.12963), in our own words, without examples."""
 
 WORDS = 32  # hashed word features of the question, and as many of the reply
 FEATURES = 2 * WORDS + 3
@@ -71,17 +71,17 @@ class Scoring:
 
     @property
     def calls(self) -> int:
-        """Number of worker calls of a stage whose answer is scored."""
+        """Return the number of worker calls of a cascade stage whose answer is scored."""
         return {"agreement": self.samples, "verifier": 1 + self.samples, "logistic": 1}[self.scorer]
 
     @property
     def last_calls(self) -> int:
-        """Number of worker calls of the last stage, whose answer is not scored but returned."""
+        """Return the number of worker calls of the last stage, whose answer is not scored."""
         return self.samples if self.scorer == "agreement" else 1
 
     @property
     def confidences(self) -> tuple[float, ...]:
-        """Candidate thresholds for accepting an answer."""
+        """Return candidate thresholds: the lowest confidence at which an answer is accepted."""
         if self.scorer == "logistic":
             return (0.3, 0.5, 0.7, 0.9)
         return tuple(k / self.samples for k in range(1, self.samples + 1))
@@ -95,7 +95,7 @@ Scored = tuple[str, float, Sequence[float]]
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
 ) -> Scored:
-    """Ask a worker and score its answer; `weights` of the logistic scorer: None if untrained."""
+    """Ask one worker and score the answer; an untrained logistic scorer always gives 0.5."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
         replies = await session.ask_all([Step(worker)] * scoring.samples)
@@ -112,7 +112,7 @@ async def score_answer(
 
 
 def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
-    """Return the most frequent answer and the share of replies that give it."""
+    """Return the reply with the most frequent answer, and the share of replies with that answer."""
     chosen = vote(kind, replies)
     answer = normalised(kind, chosen)
     same = sum(normalised(kind, reply) == answer for reply in replies)
@@ -120,7 +120,7 @@ def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
 
 
 def answer_features(question: Question, reply: str) -> Floats:
-    """Return the logistic scorer's inputs for a question and a reply: an array (FEATURES,)."""
+    """Return the logistic scorer's inputs for a question and a reply: `FEATURES` numbers."""
     answered = float(normalised(question.kind, reply) is not None)
     shape = [1.0, answered, min(1.0, len(reply) / 4000)]
     return np.array([*shape, *hash_words(question.text, WORDS), *hash_words(reply, WORDS)])
@@ -133,7 +133,7 @@ FOLDS = 5  # cross-validation folds: thresholds are chosen on out-of-fold confid
 
 @dataclass(frozen=True, slots=True)
 class CascadeTries:
-    """Each worker's grade, confidence and cost on each question: arrays (questions, workers)."""
+    """Training results of all workers: grades, confidences, costs; arrays (questions, workers)."""
 
     values: Floats
     confidences: Floats
@@ -155,11 +155,11 @@ class CascadeTries:
 
 
 Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
-"""Indices of workers in the pool, their thresholds, and the cascade's mean grade and cost."""
+"""A cascade: pool indices of its workers in order, their thresholds, its mean grade and cost."""
 
 
 def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
-    """Return the most accurate cascade of at most `STAGES` workers; on a tie, the cheapest."""
+    """Return the most accurate cascade of at most `STAGES` workers; on a tie, the cheapest one."""
     workers = range(tries.values.shape[1])
     chains = (
         (order, thresholds, *tries.measure(order, thresholds))
@@ -178,7 +178,7 @@ class CascadeExplorer:
     scoring: Scoring
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round of training calls; None once it is done."""
+        """Return the only round of training calls; None once that round is done."""
         calls, workers = self.scoring.calls, len(given.workers)
         refuse_too_few(self.name, given, calls * workers)
         if done:
@@ -212,14 +212,14 @@ class CascadeExplorer:
 
 
 def _weights(features: Floats, right: Floats) -> Floats:
-    """Return weights (workers, FEATURES) of a logistic scorer per worker, fitted to its grades."""
+    """Fit a logistic scorer to each worker's grades; return weights (workers, FEATURES)."""
     ridge = np.ones(FEATURES)
     workers = range(right.shape[1])
     return np.array([ridge_logistic(features[:, w], right[:, w], ridge) for w in workers])
 
 
 def _out_of_fold(features: Floats, right: Floats) -> Floats:
-    """Return (questions, workers) confidences, each by a scorer fitted without that question."""
+    """Return confidences (questions, workers) by scorers fitted without the question scored."""
     sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
     for fold in range(min(FOLDS, len(right))):
         apart = folds == fold
@@ -229,7 +229,7 @@ def _out_of_fold(features: Floats, right: Floats) -> Floats:
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
-    """Return, for each question graded for all workers, its training results in worker order."""
+    """Return the training results, in worker order, of each question graded for all workers."""
     by_question: dict[str, dict[int, TrialResult]] = {}
     for trial in tries:
         if trial.value is not None:
@@ -310,7 +310,7 @@ def cascade_system(
     workers: Sequence[str] = (),
     threshold: float = THRESHOLD,
 ) -> System:
-    """Return the cascade: learnt, or untrained over `workers` with one threshold for all stages."""
+    """Return a cascade: trained, or untrained over `workers` with one threshold for all stages."""
     if learned is None and not workers:
         raise UserError(
             "A cascade that is not trained needs its workers in order, cheapest first. "
@@ -356,9 +356,9 @@ def _register(name: str, usual: Scoring) -> None:
     ) -> System:
         """Ask worker after worker until the scorer trusts an answer.
 
-        The trained artefact in the file `learned` sets workers and thresholds; if it is None, set
-        `workers` (`-S workers=a,b`) and a `threshold` for all. UserError if `samples` differs from
-        the artefact's.
+        The trained artefact in the file `learned` sets workers and thresholds; if `learned` is
+        None, set `workers` (`-S workers=a,b`) and one `threshold` for all stages. UserError if
+        `samples` differs from the artefact's.
         """
         taught = read_artifact(learned, name, sha256) if learned else None
         trained_samples = (taught.about.settings or {}).get("samples") if taught else samples
@@ -377,7 +377,7 @@ _register(AUTOMIX.name, VERIFIER)
 
 
 def frugal_system(learned: Artifact) -> System:
-    """Return the cascade with a fitted logistic scorer, whose weights are in `learned`."""
+    """Return the cascade with a logistic scorer, whose weights are in the artefact `learned`."""
     return cascade_system(LOGISTIC, learned)
 
 
@@ -386,7 +386,7 @@ register_learner(FRUGAL.name, frugal_system)
 
 @register
 def try_cascade(scorer: str, samples: int) -> System:
-    """Return the system for training: in epoch n, it asks and scores the pool's n-th worker."""
+    """Return the training system: in epoch n, ask the pool's n-th worker and score the answer."""
     scoring = Scoring(cast(Scorer, scorer), samples)
 
     async def answer(question: Question, pool: Pool) -> Answer:

@@ -47,7 +47,7 @@ def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
 
 
 def registered(make: Callable[..., System], name: str = "") -> Callable[..., Solver]:
-    """Return a system as an Inspect solver, registered by name, with an added argument `pool`."""
+    """Return a function that makes Inspect solvers of a system, with an added argument `pool`."""
 
     @wraps(make)
     def made(*args: Any, pool: str | None = None, **kwargs: Any) -> Solver:
@@ -63,14 +63,14 @@ SOLVERS: dict[str, Callable[..., Solver]] = {}  # Inspect solvers of podium's sy
 
 
 def register(make: MakeT, name: str = "") -> MakeT:
-    """Register the solver of a podium system, and return the function that makes the system."""
+    """Register the Inspect solver of the system that `make` returns; return `make` (decorator)."""
     name = name or make.__name__.removesuffix("_system")
     SOLVERS[name] = registered(make, name)
     return make
 
 
 def register_learner(name: str, make: Callable[..., System]) -> None:
-    """Register a system that `make` builds from a trained artefact, read from file `learned`."""
+    """Register system `name`, which `make` builds from the trained artefact in file `learned`."""
 
     def learner(learned: str | None = None, sha256: str | None = None, **options: Any) -> System:
         return make(read_artifact(learned, name, sha256), **options)
@@ -117,7 +117,7 @@ def hash_words(text: str, dims: int) -> Floats:
 def learnt_from(
     system: str, budget: TrainingBudget, rounds: Rounds, settings: Mapping[str, Any]
 ) -> ArtifactSource:
-    """Return an artefact's provenance: training questions, workers, settings, digest of results."""
+    """Return a trained artefact's provenance: questions, workers, settings, digest of results."""
     tries = [trial for tried in rounds for trial in tried]
     question_ids = {trial.question for trial in tries}
     rows = [[t.question, t.epoch, t.value, t.usd, dict(t.noted)] for t in tries]
@@ -134,18 +134,18 @@ def learnt_from(
 
 
 def add_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return arrays under prefixed names, so that several sets fit into one artefact."""
+    """Return arrays with a prefix before their names, so that several sets fit into an artefact."""
     return {f"{prefix}{name}": values for name, values in arrays.items()}
 
 
 def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return the arrays whose names have the prefix, under names without it."""
+    """Return the arrays whose names have the prefix, under their names without the prefix."""
     matches = {name: values for name, values in arrays.items() if name.startswith(prefix)}
     return {name.removeprefix(prefix): values for name, values in matches.items()}
 
 
 def refuse_too_few(system: str, budget: TrainingBudget, least: int) -> None:
-    """Raise UserError if a budget has fewer than `least` worker calls, or no train question."""
+    """Raise UserError if a training budget has under `least` worker calls, or no train question."""
     if budget.calls < least or not budget.questions:
         raise UserError(
             f"{system} needs at least {least} worker calls and one train question, but has "

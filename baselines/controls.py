@@ -27,7 +27,8 @@ SUBTASKS = (
     "Check the work so far and correct mistakes.",
     "Use the work above, if there is any, to answer the question.",
 )
-"""Subtasks to draw from: none mentions a subject or a worker. Empty: only the question is sent."""
+"""Subtasks from which a random workflow draws; none mentions a subject or a worker. With the empty
+subtask, a step sends only the question."""
 
 RANDOM_WORKER = SystemCard(
     name="random-worker",
@@ -52,7 +53,7 @@ RANDOM_WORKFLOW = SystemCard(
 
 
 def random_steps(random: Random, workers: tuple[str, ...], max_steps: int) -> Workflow:
-    """Return a random valid workflow: random length; per step a random worker, subtask, `reads`."""
+    """Return a valid workflow of random length; per step, worker, subtask and reads are random."""
     steps = [
         Step(
             worker=random.choice(workers),
@@ -121,7 +122,7 @@ COMPUTE_MATCHED_TOKENS = _matched("tokens", "tokens, in and out, as a conductor'
 
 
 def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
-    """Return a question's number of samples: floor or ceiling of k, drawn so that the mean is k.
+    """Return a question's number of samples: k rounded up or down, drawn so that the mean is k.
 
     >>> sample_count(3.0, 0, "q", 1), {sample_count(1.5, 0, str(n), 1) for n in range(9)}
     (3, {1, 2})
@@ -134,7 +135,10 @@ def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
 def compute_matched_system(
     worker: str | None = None, k: float | None = None, matched_with: str = "", seed: int = 0
 ) -> System:
-    """Ask one worker k times on average, then vote or run tests; `matched_with` is only logged."""
+    """Return the system that asks a worker `k` times on average, then votes or runs public tests.
+
+    `matched_with`, the name of the conductor whose cost `k` matches, is only logged.
+    """
     if worker is None or k is None:
         raise UserError(
             "The number of samples (k) comes from the system that this control matches. Run that "

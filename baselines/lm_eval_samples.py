@@ -57,7 +57,7 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """A file of samples: one model's scores on the documents of one task."""
+    """A sample file of lm-eval: one model's scores on the documents of one task."""
 
     model: str
     task: str
@@ -65,11 +65,11 @@ class _Samples:
     results: _Results | None
     documents: Mapping[int, _Document]
     values: Mapping[Way, Mapping[int, tuple[int, object]]]
-    """Filter and metric -> document -> (line number in the file, raw score)."""
+    """(filter, metric) -> document number -> (line number in the file, raw score)."""
 
     @property
     def ways(self) -> list[Way]:
-        """Filters and metrics that score every document; excludes metrics if lower is better."""
+        """Return pairs (filter, metric) that score all documents; omits lower-is-better metrics."""
         grows: Mapping[str, Any] = {}
         if self.results:
             grows = self.results.higher_is_better.get(self.task, grows)
@@ -107,7 +107,7 @@ def read_lm_eval(request: SourceRequest) -> Matrix:
 
 
 def _newest_samples(folder: Path) -> list[_Samples]:
-    """Return the newest file of samples of each model and task."""
+    """Return the newest sample file of each model and task; UserError if the folder has none."""
     newest: dict[tuple[str, str], tuple[str, Path, _Results | None]] = {}
     for path in sorted(folder.rglob("samples_*.jsonl")):
         if not (match := SAMPLES.fullmatch(path.name)):
@@ -165,7 +165,7 @@ def _document(task: str, row: _Row, path: Path) -> _Document:
 
 
 def _common_way(task: str, files: Sequence[_Samples]) -> Way:
-    """Return the first filter and metric that all models of a task share; UserError if none."""
+    """Return the first filter and metric that all models of a task share; UserError if none is."""
     common = [way for way in files[0].ways if all(way in file.ways for file in files)]
     if common:
         return common[0]
@@ -182,7 +182,7 @@ def _named(ways: Sequence[Way]) -> str:
 
 
 def _refuse_unlike(files: Sequence[_Samples]) -> None:
-    """Raise UserError if models of a task differ in documents, n-shot or task version."""
+    """Raise UserError if a task's models differ in documents, n-shot or task version."""
     sample, digests = files[0], dict[int, str]()
     for file in files:
         for id, document in file.documents.items():
@@ -202,6 +202,6 @@ def _refuse_unlike(files: Sequence[_Samples]) -> None:
 
 
 def _by_model(results: Iterable[tuple[str, _Results]], field: str, task: str) -> dict[str, str]:
-    """Return each model's value of a results field for a task; models without it are absent."""
+    """Return model -> value of a results field for `task`; omits models without a value."""
     stated = ((model, getattr(row, field).get(task)) for model, row in results)
     return {model: str(value) for model, value in stated if value is not None}

@@ -45,7 +45,7 @@ class _Unread(SystemMethods):
 
 
 def _filled(template: str, **texts: str) -> str:
-    """Return a template with its fields replaced by texts; braces inside a text stay unchanged."""
+    """Return a prompt template with its fields replaced by texts; braces in a text stay as is."""
     names = "|".join(texts)
     return re.sub(rf"\{{({names})\}}", lambda match: texts[match.group(1)], template)
 
@@ -120,16 +120,16 @@ def _panel(args: Mapping[str, Any], workers: int) -> int:
 
 
 class _Presets(_Unread):
-    """Methods of `fusion`: for `fusion@PRESET`, the pool must have the preset's models."""
+    """Methods of system `fusion`; for `fusion@PRESET`, the pool must have the preset's models."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the arguments of `fusion@PRESET`; aggregator None means the preset's own judge."""
+        """Return the arguments for `fusion@PRESET`; `aggregator` None means the preset's judge."""
         if x and x not in PRESETS:
             raise UserError(f"fusion has no preset {x!r}; it has {', '.join(PRESETS)}.")
         return {"preset": x, "aggregator": None} if x else {}
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return a message with the preset's models that the pool lacks; None if it has all."""
+        """Return a message with the preset's models that the pool lacks; None if none lacks."""
         has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
         models = dict.fromkeys((*PRESETS[x], OPUS)) if x in PRESETS else ()
         lacks = ", ".join(model for model in models if model not in has)
@@ -189,7 +189,7 @@ def comparison(text: str) -> dict[str, list[str]] | None:
 
 
 def _with_model(pool: Pool, model: str) -> str:
-    """Return the pool's first worker with this model; UserError if there is none."""
+    """Return the pool's first worker that uses `model`; UserError if no worker does."""
     for worker in pool.workers:
         name = pool.spec.worker(worker).model if pool.spec else str(pool.models[worker])
         if name.removeprefix("openrouter/") == model:
@@ -203,7 +203,10 @@ def fusion_system(
     panel: str | list[str] | None = None,
     aggregator: str | None = None,
 ) -> System:
-    """Return Fusion of `panel`, `preset`, or the pool's first 8; `aggregator` judges and writes."""
+    """Return Fusion: a panel of workers answers, then `aggregator` judges and writes the answer.
+
+    The panel is `panel`, else that of `preset`, else the pool's first 8 workers.
+    """
     FUSION.methods.arguments(preset or "")  # raises for an unknown preset
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -237,14 +240,14 @@ Reference Responses:
 
 Now, based on the original problem and reference responses above, please provide your own \
 comprehensive solution."""
-"""The looper's texts before and after the question: remom.go at the commit in `SOURCE`."""
+"""Texts of vLLM's ReMoM looper before and after the question: remom.go, commit in `SOURCE`."""
 
 BREADTH = 4  # default calls in a single round, before the final call
 HOT = Sampling(temperature=1.0)
 
 
 def _breadths(breadth: object) -> list[int]:
-    """Return the number of calls per round from `4` or `3,2`; UserError for anything else."""
+    """Return remom's calls per round: `4` is one round, `3,2` are two; UserError otherwise."""
     listed = cast("list[object]", breadth) if isinstance(breadth, list) else [breadth]
     words = [word.strip() for entry in listed for word in str(entry).split(",")]
     if not all(re.fullmatch(r"[1-9]\d?", word, re.ASCII) for word in words):
@@ -285,7 +288,7 @@ REMOM = SystemCard(
 def remom_system(
     breadth: int | str | list[int] = BREADTH, aggregator: str | None = None, seed: int = 0
 ) -> System:
-    """Return ReMoM with `breadth` calls per round (`-S breadth=3,2`: 2 rounds) and a final call."""
+    """Return ReMoM: rounds of parallel calls (`breadth=[3, 2]`: two rounds), then a final call."""
     rounds = _breadths(breadth)
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -338,7 +341,8 @@ Rate the quality and correctness of this response on a scale of 0.0 to 1.0:
 Respond with ONLY a JSON object in this format:
 {"confidence": 0.X, "reason": "brief explanation"}
 """
-"""The looper's texts before and after the question: confidence.go at the commit in `SOURCE`."""
+"""Texts of vLLM's confidence looper before and after the question: confidence.go at the commit in
+`SOURCE`."""
 
 THRESHOLD = 0.7  # the looper's default if workers rate their own answers
 NEARLY_COLD = Sampling(temperature=0.1)
@@ -368,7 +372,7 @@ CONFIDENCE = SystemCard(
 
 
 def stated_confidence(text: str) -> float | None:
-    r"""Return the confidence that a rating states, from 0 to 1; None if it cannot be read.
+    r"""Return the confidence, from 0 to 1, that a worker's self-rating states; None if unreadable.
 
     >>> stated_confidence('{"confidence": 0.85, "reason": "x"}'), stated_confidence("about 0.4")
     (0.85, 0.4)
@@ -393,7 +397,10 @@ def stated_confidence(text: str) -> float | None:
 
 @register
 def confidence_system(order: str | list[str] | None = None, threshold: float = THRESHOLD) -> System:
-    """Ask workers in `order`, else cheapest first; stop if a self-rating reaches `threshold`."""
+    """Return the system that asks workers in turn until a self-rating reaches `threshold`.
+
+    The workers are those of `order`, else all of the pool, cheapest first.
+    """
     if not 0 <= threshold <= 1:
         raise UserError(f"A confidence's threshold must be between 0 and 1, not {threshold:g}.")
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool

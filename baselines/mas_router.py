@@ -55,13 +55,13 @@ ROLES = (
     "Answer as an analyst: restate what is asked, then go through the cases.",
     "Answer as an inspector: look for what is easily got wrong here, then answer.",
 )
-"""Instruction of each role, in our own words; the first role has none."""
+"""Instruction of each role of a design, in our own words; the first role has none."""
 PROMPTS = (COT, DEBATE, DECIDE, CRITIC, REVISE, FORWARD, *ROLES[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A multi-agent workflow; a member is a pair (index of the worker, index of its role)."""
+    """A multi-agent workflow: a mode, and members as pairs (index of worker, index of role)."""
 
     mode: Mode
     members: tuple[tuple[int, int], ...]
@@ -103,7 +103,7 @@ def _joined(role: str, prompt: str) -> str:
 
 
 def describe_design(design: Design, workers: int) -> Floats:
-    """Return a design's features: mode, size, share of members by worker, last step's worker."""
+    """Return a design's features: mode, size, share of members per worker, last step's worker."""
     modes, size = [float(design.mode == mode) for mode in MODES], len(design.members)
     shares, closing = np.zeros((2, workers))
     for worker, _ in design.members:
@@ -120,7 +120,7 @@ SOURCE = "MasRouter, arXiv 2502.11133"
 
 
 def sample_design(seed: int, question: Question, epoch: int, workers: int) -> Design:
-    """Return the random design of one question and epoch; a resumed run draws the same."""
+    """Return the random design for a question and epoch; a resumed run draws the same design."""
     return draw_design(seeded_random("mas-sample", seed, question.id, epoch), workers)
 
 
@@ -143,7 +143,7 @@ def mas_sample_system(seed: int = 0) -> System:
 
 
 def mas_router_system(learned: Artifact, seed: int = 0) -> System:
-    """Return the system that runs the design with the highest predicted grade."""
+    """Return the system that runs the design with the highest grade that `learned` predicts."""
     names, weights = learned.about.workers, learned.arrays[WEIGHTS]
 
     def plan(question: Question, pool: Pool) -> Workflow:
@@ -160,9 +160,9 @@ class MasExplorer:
     """Training procedure: one random design per train question and epoch, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round of training runs; None once it is done.
+        """Return the only round of training runs; None once that round is done.
 
-        It has as many questions, or as many whole epochs, as the budget covers.
+        The round has as many questions, or as many whole epochs, as the budget covers.
         """
         refuse_too_few(NAME, given, MOST_CALLS)
         if done:
@@ -177,7 +177,7 @@ class MasExplorer:
                 return Round("podium/mas_sample", {"seed": given.seed}, *extent)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact with the regression's weights; UserError if no try was graded."""
+        """Return the artefact with the regression's weights; UserError if no run was graded."""
         questions, n = {question.id: question for question in given.questions}, len(given.workers)
         rows, grades = list[Floats](), list[float]()
         for trial in chain.from_iterable(done):
@@ -194,7 +194,7 @@ class MasExplorer:
 
 
 def ridge(rows: Floats, grades: Floats) -> Floats:
-    """Fit weights (features,) to rows (n, features) so that they predict grade minus mean grade."""
+    """Fit weights (features,) to rows (n, features) to predict each grade minus the mean grade."""
     curve = rows.T @ rows + RIDGE * np.eye(rows.shape[1])
     return np.asarray(np.linalg.solve(curve, rows.T @ (grades - grades.mean())), dtype=np.float64)
 

@@ -22,11 +22,11 @@ is well-structured, coherent, and adheres to the highest standards of accuracy a
 
 Responses from models:
 {REPLIES}"""
-"""The authors' prompt, word for word ("open-source" too): arXiv 2406.04692, table 1, as used in
-togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
+"""The prompt of Mixture-of-Agents' authors, word for word ("open-source" too): arXiv 2406.04692,
+table 1, as used in togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 
 WARM = Sampling(temperature=0.7)
-"""The authors' temperature for proposers and aggregator, from the same `utils.py`."""
+"""Temperature of proposers and aggregator in `utils.py`, the code of Mixture-of-Agents' authors."""
 
 AGGREGATED = "an aggregation of the replies so far; if no call is left for it, their vote"
 LAYERS = 3  # as the authors use (arXiv 2406.04692, section 3.1)
@@ -51,7 +51,7 @@ def _calls(n: int, args: Mapping[str, Any]) -> int:
 
 
 def as_names(workers: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the worker names of an argument as a tuple; None gives an empty tuple."""
+    """Return an argument's worker names as a tuple; None gives an empty tuple."""
     return (workers,) if isinstance(workers, str) else tuple(workers or ())
 
 
@@ -93,7 +93,7 @@ MOA_PAPER = replace(
 
 
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
-    """Return `layers - 1` layers of proposers, then the aggregator (the paper's last layer)."""
+    """Return the workflow: `layers - 1` layers of proposers, then an aggregator as last layer."""
     steps: list[Step] = []
     previous: tuple[int, ...] = ()
     for workers in (*[tuple(proposers)] * (layers - 1), (aggregator,)):
@@ -107,7 +107,7 @@ def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
 def moa_system(
     layers: int = 2, proposers: Sequence[str] = (), aggregator: str | None = None
 ) -> System:
-    """Return Mixture-of-Agents; defaults: all workers propose, the pool's first aggregates."""
+    """Return Mixture-of-Agents; by default all workers propose and the pool's first aggregates."""
     if layers < 2:
         raise UserError(f"Mixture-of-Agents needs at least 2 layers, not {layers}.")
 
@@ -120,7 +120,7 @@ def moa_system(
 
 @register
 def moa_paper_system(seed: int = 0) -> System:
-    """Return one layer of all workers with an aggregator drawn per question and epoch."""
+    """Return Mixture-of-Agents of all workers, with an aggregator drawn per question and epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         random = seeded_random(MOA_PAPER.name, seed, question.id, pool.epoch)
@@ -133,13 +133,13 @@ def moa_paper_system(seed: int = 0) -> System:
 def moa_3(
     layers: int = LAYERS, proposers: str | list[str] | None = None, aggregator: str | None = None
 ) -> System:
-    """Mixture-of-Agents; `proposers` is one worker or several (`-S proposers=a,b`), else all."""
+    """Return Mixture-of-Agents; `proposers` names the workers that propose (None: all workers)."""
     return moa_system(layers, as_names(proposers), aggregator)
 
 
 @register
 def moa_lite(aggregator: str | None = None) -> System:
-    """Mixture-of-Agents with one layer of proposers: all workers, then the aggregator."""
+    """Return Mixture-of-Agents with one layer of proposers: all workers, then the aggregator."""
     return moa_system(2, (), aggregator)
 
 
@@ -168,7 +168,7 @@ SELF_MOA = SystemCard(
 
 @register
 def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
-    """Return the system that asks `worker` (None: pool's first) k times, then to merge replies."""
+    """Return the system in which `worker` answers `k` times, then merges its own replies."""
     at_least_one("Self-MoA", "k", k)
 
     def plan(question: Question, pool: Pool) -> Workflow:

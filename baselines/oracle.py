@@ -34,7 +34,7 @@ FINISH = "State the final answer of the work above, in the form the question ask
 
 
 def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
-    """Return all candidate plans, shortest first: one worker, chains of two or three, fan-ins.
+    """Return all candidate workflows, shortest first: one worker, chains of 2 or 3, fan-ins.
 
     >>> len(enumerate_plans(["a", "b", "c"])), len(enumerate_plans("abcdefgh"))
     (21, 464)
@@ -55,7 +55,7 @@ def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
 
 
 def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
-    """Return a one-step plan per worker: the only plans that a pool of recorded replies can run."""
+    """Return a one-step plan per worker, the only plans that a pool of recorded replies can run."""
     return tuple(alone(worker) for worker in workers)
 
 
@@ -87,25 +87,27 @@ FIRST_SEED = 1_000_000_000
 """First of the seeds for choosing plans. Evaluations use small seeds, so their replies differ."""
 
 GOOD = 0.75
-"""If the best plan so far has this mean grade, longer plans are skipped: they cost more and have
-little left to gain."""
+"""If the best plan so far has this mean grade, the oracle tries no longer plans: they cost more and
+have little left to gain."""
 
 PoolFactory = Callable[[int], Pool]
-"""seed -> a pool whose randomness comes from the seed; called once per question and seed."""
+"""seed -> a pool whose random numbers come from the seed; called once per question and seed."""
 GradeText = Callable[[Question, str], float]
 Memory = dict[tuple[str, str, int, Sampling | None], Reply]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanChoice:
-    """The plan chosen for one question, and its expected grade."""
+    """The plan that the oracle chose for one question, and the plan's expected grade."""
 
     plan: Workflow
     estimate: float
-    """Mean grade over `draws` seeds; if `how` is `expected`, none of them was used to choose."""
+    """Mean grade of the plan over `draws` seeds. If `how` is `expected`, none of these seeds was
+    used to choose the plan."""
     draws: int
     how: Literal["expected", "realised"] = "expected"
-    """`realised`: chosen and measured on the same recorded replies, so an upper bound."""
+    """`realised`: the plan was chosen and measured on the same recorded replies, so the estimate is
+    an upper bound."""
 
 
 async def best_expected(
@@ -117,9 +119,10 @@ async def best_expected(
     draws: int = 8,
     patience: int = 1,
 ) -> PlanChoice:
-    """Return the plan with the highest mean grade over `draws` seeds; fresh seeds estimate it.
+    """Return the plan with the highest mean grade over `draws` seeds; new seeds estimate the mean.
 
-    A plan is dropped if it is clearly worse, or if its first `patience` grades are all 0.
+    A plan is dropped if it is clearly worse than the best so far, or if its first `patience` grades
+    are all 0.
     """
     if not plans or draws < 1:
         raise UserError("The oracle needs at least one plan and one draw.")
@@ -148,7 +151,7 @@ async def best_expected(
 async def best_realised(
     plans: Sequence[Workflow], question: Question, *, pool: Pool, grade: GradeText
 ) -> PlanChoice:
-    """Return the first plan with the highest grade on recorded replies: an upper bound."""
+    """Return the first plan with the highest grade on recorded replies, an upper bound."""
     draw = _draws(question, lambda _: pool, grade)
     grades = [await draw(plan, 0) for plan in plans]
     best = grades.index(max(grades))
@@ -158,7 +161,7 @@ async def best_realised(
 def _draws(
     question: Question, pool_factory: PoolFactory, grade: GradeText
 ) -> Callable[[Workflow, int], Awaitable[float]]:
-    """Return a function (plan, seed) -> grade that caches replies per seed, and all grades."""
+    """Return a function (plan, seed) -> grade that caches each seed's replies, and all grades."""
     memories, grades = defaultdict[int, Memory](dict), dict[str, float]()
     pools = cache(pool_factory)
 
@@ -184,7 +187,7 @@ def _draws(
 
 @dataclass(slots=True)
 class _RememberingPool(Pool):
-    """A pool that caches replies by request; repetitions in one plan are separate entries."""
+    """A pool that caches replies by request; if a plan repeats a request, each reply is cached."""
 
     memory: Memory = field(default_factory=Memory)
 
@@ -206,7 +209,7 @@ class _RememberingPool(Pool):
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The content of the file of chosen plans; pydantic validates it when it is read."""
+    """The content of the file with the oracle's chosen plans; pydantic validates it on reading."""
 
     choices: dict[str, PlanChoice]
     schema: Literal[1] = 1
@@ -216,12 +219,12 @@ _TABLE = TypeAdapter(_Table)
 
 
 def write_plans(path: Path, choices: Mapping[str, PlanChoice]) -> None:
-    """Write chosen plans by question id; the file is replaced atomically."""
+    """Write the oracle's chosen plans by question id; the file at `path` is replaced atomically."""
     replace_file(path, _TABLE.dump_json(_Table(dict(choices)), indent=1) + b"\n")
 
 
 def read_plans(path: Path) -> dict[str, PlanChoice]:
-    """Read the file of `write_plans`; UserError if it is absent or damaged."""
+    """Read the oracle's plans from the file of `write_plans`; UserError if absent or damaged."""
     if not path.is_file():
         raise UserError(
             f"There are no oracle plans at {path}. Create them with `podium run --system oracle`."
@@ -234,7 +237,7 @@ def read_plans(path: Path) -> dict[str, PlanChoice]:
 
 
 def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
-    """Return the system that runs the chosen plan of each question."""
+    """Return the oracle: the system that runs the chosen plan of each question."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         if question.id not in choices:
@@ -251,12 +254,12 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
 
 @register
 def oracle(plans: str) -> System:
-    """Run the plans in file `plans` of the log directory: a control that has seen the targets."""
+    """Return the oracle, a control that saw the targets; `plans` is a file in the log directory."""
     return oracle_system(read_plans(current().log_dir / plans))
 
 
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
-    """Choose and write a plan for every question that has none in the file at `path`."""
+    """Choose, and write to `path`, the oracle's plan of every question that has none there."""
     choices = read_plans(path) if path.is_file() else {}
     plans = single_plans(spec.names) if spec.replayed else enumerate_plans(spec.names)
 

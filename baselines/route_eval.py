@@ -39,7 +39,7 @@ FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Indices of questions in a grade matrix: those to train on, and those to evaluate on."""
+    """Indices of questions in a grade matrix: some to train on, others to evaluate on."""
 
     train: Rows
     test: Rows
@@ -47,7 +47,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One or more folds; no question is evaluated in two of them."""
+    """One or more folds of a grade matrix; no question is evaluated in two folds."""
 
     name: str  # a description for tables, e.g. `the last 30 % by date`
     folds: tuple[Fold, ...]
@@ -55,7 +55,7 @@ class Split:
 
 
 def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Split the questions by a rule such as `date:0.3`, `share:0.5`, `folds:5`, `declared`."""
+    """Split a matrix's questions by a rule: `date:0.3`, `share:0.5`, `folds:5`, `declared`."""
     kind, _, text = rule.partition(":")
     count, _, unit = text.partition(":")
     if kind in ("date", "share"):
@@ -142,7 +142,7 @@ def split_declared(matrix: Matrix) -> Split:
 
 
 def question_key(question: MatrixQuestion) -> str:
-    """Return a key shared by equal questions: a digest of the text, or the id without a text."""
+    """Return a key that equal questions share: a digest of the text; the id if there is no text."""
     return question_digest(question.text) if question.text else question.id
 
 
@@ -173,7 +173,7 @@ def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split
 
 
 def best_single_worker(train: Matrix) -> int:
-    """Return the index of the worker with the highest accuracy; a tie goes to the first."""
+    """Return the index of the worker with the highest mean score; a tie goes to the first."""
     return int(np.argmax(train.mean_scores()))
 
 
@@ -228,7 +228,7 @@ def _has_texts(matrix: Matrix) -> bool:
 
 
 def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteComparison:
-    """Evaluate routers and reference rows; UserError if a score is missing or a fit fails."""
+    """Evaluate routers and reference rows; UserError if a matrix lacks a score or a fit fails."""
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown. Use only rows with all scores.")
     priced = not np.isnan(matrix.usd).any()
@@ -271,7 +271,7 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteC
 def _choices(
     field: RouterField, train: Matrix, test: Matrix, ladder: Sequence[float] | None
 ) -> Iterator[tuple[Asked, Choices | int]]:
-    """Train on `train`; yield each system's workers for `test` at each willingness to pay."""
+    """Train the routers; yield each system's chosen workers, per willingness to pay."""
     yield (BEST_SINGLE, None), best_single_worker(train)
     if ladder is not None:
         yield ("cheapest-single", None), int(np.argmin(train.mean_usd()))
@@ -290,7 +290,7 @@ def _choices(
 
 
 def _ladder(train: Matrix) -> list[float]:
-    """Return the sweep's values of willingness to pay, in dollars; empty if a worker is free."""
+    """Return the sweep's values of willingness to pay, in dollars; empty if some worker is free."""
     usd = train.mean_usd()
     if not usd.min() > 0:
         return []
@@ -332,7 +332,7 @@ def _rows(
 def _frontier(
     evaluated: Matrix, sweep: Mapping[float | None, Choices]
 ) -> tuple[FrontierPoint, ...]:
-    """Return a router's (score, dollars) by rising willingness; equal neighbours are merged."""
+    """Return a router's mean score and dollars as willingness to pay rises; merges equal points."""
     points: list[FrontierPoint] = []
     for willingness, chosen in sweep.items():
         cell = np.arange(len(chosen)), chosen

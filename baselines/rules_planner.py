@@ -24,7 +24,8 @@ SKILLS = (
     (r"digit|base", r"digit"),
     (r"", r"\bsums?\b|arithmetic"),
 )
-"""(pattern of a question's part, pattern of the card of its worker); the first match counts."""
+"""Pairs: a pattern of a question's part, and a pattern of the card of a worker that suits the part.
+The first match counts."""
 _PART = re.compile(r"\bLet ([a-z]) be ([^.]+)\.\s*")
 _LETTER = re.compile(r"(?<![\w'])[b-z](?![\w'(])")
 
@@ -42,7 +43,7 @@ RULES_PLANNER = SystemCard(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a question: its variable ("" in the last part), variables it needs, its worker."""
+    """A part of a question: its variable ("" for the last), variables needed, chosen worker."""
 
     letter: str
     needs: frozenset[str]
@@ -50,7 +51,7 @@ class Part:
 
 
 def read_parts(text: str, cards: Sequence[tuple[str, str]]) -> list[Part]:
-    """Return the parts of a question in order; `cards` are pairs (worker, its card)."""
+    """Return the parts of a question in order; `cards` are pairs (worker, the worker's card)."""
     question = text.split("\n\n")[0]
     clauses = [*_PART.findall(question), ("", _PART.sub("", question))]
     return [Part(a, frozenset(_LETTER.findall(words)), _doer(words, cards)) for a, words in clauses]
@@ -68,7 +69,7 @@ def _breadth(worker: tuple[str, str]) -> int:
 
 
 def plan_parts(tasks: Sequence[Part]) -> Workflow:
-    """Return the workflow that does the parts in order; steps read all replies they depend on."""
+    """Return the workflow that does all parts; each step reads the replies that it depends on."""
     remaining, finished, steps = list(tasks), dict[str, int](), list[Step]()
     read = list[set[int]]()
     while remaining and len(steps) < MAX_STEPS:
@@ -88,7 +89,7 @@ def plan_parts(tasks: Sequence[Part]) -> Workflow:
 
 @register
 def rules_planner_system() -> System:
-    """Return the system that plans by the rules of this module."""
+    """Return the control that plans by this module's rules for questions of `practice-deep`."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         cards = [(worker, pool.card(worker)) for worker in pool.workers]

@@ -22,7 +22,7 @@ ONE_CALL = exactly(lambda n, args: 1)
 
 
 def calls_by(name: str, usual: int, extra: int = 0) -> Expected:
-    """Return a function for expected calls: argument `name` (default `usual`) plus `extra`."""
+    """Return a card's function for expected calls: argument `name` (else `usual`) plus `extra`."""
     return exactly(lambda n, args: int(args.get(name) or usual) + extra)
 
 
@@ -48,12 +48,12 @@ BEST_SINGLE = SystemCard(
 
 
 def alone(worker: str) -> Workflow:
-    """Return the plan of one step: `worker` gets the question and nothing else."""
+    """Return the plan of one step, in which `worker` gets the question and nothing else."""
     return Workflow((Step(worker),))
 
 
 def known(pool: Pool, worker: str | None) -> str:
-    """Return `worker` (default: the pool's first); UserError if the pool does not have it."""
+    """Return `worker` (None: the pool's first worker); UserError if the pool does not have it."""
     name = pool.workers[0] if worker is None else worker
     if name not in (*pool.workers, *pool.variants):
         names = ", ".join(pool.workers)
@@ -62,13 +62,13 @@ def known(pool: Pool, worker: str | None) -> str:
 
 
 def at_least_one(system: str, name: str, value: int) -> None:
-    """Raise UserError for a number of samples, turns or agents below 1."""
+    """Raise UserError if argument `name` of a system (a number of samples or agents) is below 1."""
     if value < 1:
         raise UserError(f"{system} needs {name} of at least 1, not {value}.")
 
 
 def single_system(worker: str) -> System:
-    """Return the system that asks one worker once."""
+    """Return the system that asks `worker` once per question."""
     return planned(lambda _, pool: alone(known(pool, worker)))
 
 
@@ -87,15 +87,16 @@ def choose(accuracies: Mapping[str, float]) -> str:
 
 @solver
 def single(worker: str, pool: str | None = None) -> Solver:
-    """Let one worker answer alone."""
+    """Return the Inspect solver in which one worker answers alone."""
     return as_solver(single_system(worker), pool)
 
 
 @solver
 def best_single(worker: str, chosen_on: str, n: int, pool: str | None = None) -> Solver:
-    """Let one worker answer alone; it was chosen on `n` questions of the split `chosen_on`.
+    """Return the Inspect solver in which the best worker answers alone.
 
-    The log only records `n` and `chosen_on`; `hindsight` means the evaluated questions.
+    The worker was chosen on `n` questions of the split `chosen_on`; `hindsight` means the evaluated
+    questions. Both values are only logged.
     """
     if chosen_on not in ("train", "validation", "hindsight"):
         raise UserError(f"chosen_on must be train, validation or hindsight, not {chosen_on!r}.")
@@ -106,7 +107,7 @@ REVIEW = (
     "Review your work so far. Look for mistakes in every attempt above, correct what is wrong, and "
     "then give your final answer to the question, in the form it asks for."
 )
-"""The review prompt, in our own words: the paper (arXiv 2512.04388) does not print its prompt."""
+"""The review prompt of self-reflection, in our words: the paper (arXiv 2512.04388) prints none."""
 
 TIMES = 5  # prompts of self-reflection; also the factor of the token limit (arXiv 2512.04388)
 
@@ -147,7 +148,7 @@ LONG_CONTEXT = SystemCard(
 
 @register
 def self_reflection_system(worker: str | None = None, k: int = TIMES) -> System:
-    """Return the system with k prompts in all: the question, then k - 1 reviews."""
+    """Return self-reflection: a worker answers, then is asked `k - 1` times to review its work."""
     at_least_one("Self-reflection", "k", k)
 
     def plan(question: Question, pool: Pool) -> Workflow:
@@ -160,7 +161,7 @@ def self_reflection_system(worker: str | None = None, k: int = TIMES) -> System:
 
 @register
 def long_context_system(worker: str | None = None, times: int = TIMES) -> System:
-    """Return the system that asks once, with `times` times the worker's own token limit."""
+    """Return the system that asks a worker once, with `times` times its own token limit."""
     at_least_one("Long context", "times", times)
 
     sampling = Sampling(times_max_tokens=times)

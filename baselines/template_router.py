@@ -51,12 +51,12 @@ questions, and within a cluster. Set once, by hand, before any measurement on an
 
 
 TemplateTries = tuple[Ints, Ints, Floats]
-"""Graded tries: index of the template, cluster of the question, and grade from 0 to 1."""
+"""Graded training tries, as arrays: template index, question's cluster, grade from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The enumerated workflows of a pool's workers, with their features."""
+    """All enumerated workflows (templates) of a pool's workers, with their features."""
 
     plans: tuple[Workflow, ...]
     calls: Ints  # (templates,), worker calls
@@ -67,7 +67,7 @@ class Templates:
 
 @cache
 def enumerate_templates(workers: tuple[str, ...]) -> Templates:
-    """Return all templates of these workers, shortest first."""
+    """Return all templates (enumerated workflows) of these workers, shortest first."""
     plans = enumerate_plans(workers)
     shapes, played = zip(*map(_shape_and_roles, plans), strict=True)
     names = [{f"shape {shape}", *roles} for shape, roles in zip(shapes, played, strict=True)]
@@ -78,7 +78,7 @@ def enumerate_templates(workers: tuple[str, ...]) -> Templates:
 
 
 def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
-    """Return a plan's shape and its workers' roles, e.g. `solves sage`; shapes share roles."""
+    """Return a plan's shape (0 to 4) and its workers' roles, e.g. `solves sage`."""
     steps = list(plan.steps)
     if len(steps) == 1:
         return 0, [f"alone {steps[0].worker}"]
@@ -94,7 +94,7 @@ def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
 def expected_scores(
     templates: Templates, results: TemplateTries, clusters: int
 ) -> tuple[Floats, Floats]:
-    """Return expected scores (templates, clusters), and the number of tries that each is worth."""
+    """Return expected scores (templates, clusters), and the number of tries that supports each."""
     shape, (template, cluster, value) = (len(templates.plans), clusters), results
     if not len(value):
         return np.full(shape, 0.5), np.full(shape, 1.0)
@@ -112,7 +112,7 @@ def expected_scores(
 
 
 def _regressed(roles: Floats, tries: TemplateTries, clusters: int) -> Floats:
-    """Return (templates, clusters): P(right) by a regression on roles, pooled and per cluster."""
+    """Return P(right) (templates, clusters), by a regression on workers' roles."""
     (template, cluster, value), width = tries, roles.shape[1]
     played = roles[template]
     apart = [np.where((cluster == number)[:, None], played, 0.0) for number in range(clusters)]
@@ -127,21 +127,22 @@ def _regressed(roles: Floats, tries: TemplateTries, clusters: int) -> Floats:
 NAME, READING = "template-router", "reading/"
 CLUSTERS = 8  # maximum number of question clusters; fewer on a small train split
 SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
-"""Shares of the budget by round: first to explore all templates, then the promising templates."""
+"""Shares of the training budget by round: the first round explores all templates, later rounds the
+promising templates."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
-"""Share of each shape (see `Templates`) in the first round's tries; cheap shapes get more."""
+"""Share of each shape of workflow (`Templates.shapes`) in round 1; cheap shapes have more."""
 COST_OF_A_CALL = 0.005  # score that one more call must add, so that ties go to fewer calls
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionClusters:
-    """Clusters of questions: TF-IDF and k-means over their texts, without any worker call."""
+    """Clusters of questions by TF-IDF and k-means on texts; needs no worker call."""
 
     reading: Arrays
     centres: Floats  # (clusters, terms)
 
     def of(self, texts: Sequence[str]) -> Ints:
-        """Return the index of each text's cluster: the nearest centre."""
+        """Return the index of each text's cluster: the cluster with the nearest centre."""
         with one_thread():
             vectors = TfIdf().embed(self.reading, texts)
             far = (self.centres**2).sum(axis=1)[None, :] - 2.0 * vectors @ self.centres.T
@@ -166,7 +167,10 @@ class TemplateExplorer:
     """Training procedure: try templates on train questions, learn the best template per cluster."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the next round of tries, within its share of the budget; None if training ends."""
+        """Return the next round of training tries; None if training ends.
+
+        A round stays within its share (`SHARES`) of the budget.
+        """
         if not given.publishable:
             raise UserError(
                 f"{NAME} cannot learn from {', '.join(given.suites)}: its artefact would hold "
@@ -200,7 +204,7 @@ class TemplateExplorer:
         return Round("podium/try_templates", {"tries": tries}, len(tries), epochs, start)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact with each cluster's best template; UserError if nothing was tried."""
+        """Return the artefact with each cluster's best template; UserError if no try was made."""
         if not any(done):
             raise UserError(
                 f"{NAME}: {given.calls} worker calls are too few for one try. Raise --train-calls."
@@ -229,7 +233,7 @@ class TemplateExplorer:
 def _draw(
     templates: Templates, expected: tuple[Floats, Floats] | None, count: int, random: Generator
 ) -> list[int]:
-    """Draw `count` templates for a question: by shape if `expected` is None, else by its scores."""
+    """Draw `count` templates for a question: by shape in the first round, later by score."""
     if expected is None:
         shapes = np.unique(templates.shapes)
         chance = np.array(FIRST_LOOK)[shapes]
@@ -293,7 +297,7 @@ register_learner(NAME, template_system)
 
 @register
 def try_templates(tries: Mapping[str, Sequence[int]]) -> System:
-    """Return a system for training; `tries`: question id -> index of the template per epoch."""
+    """Return a training system; `tries`: question id -> index of the template in each epoch."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
         return enumerate_templates(pool.workers).plans[tries[question.id][pool.epoch - 1]]

@@ -50,7 +50,7 @@ VERIFY = (
     "complete, repeat it in the form the question asks for and end with the line VERDICT: ACCEPT. "
     "If not, say what is wrong with it and end with the line VERDICT: REVISE."
 )
-"""The roles' prompts, in our own wording after the paper: its prompts may not be copied."""
+"""The three roles' prompts, in our own words: the prompts of TRINITY's paper may not be copied."""
 PROMPTS = {"thinker": THINK, "worker": WORK, "verifier": VERIFY}
 
 SOURCE = "TRINITY, arXiv 2512.04695 (the Conductor's sister paper)"
@@ -70,7 +70,7 @@ CoordinatorOf = Callable[[Question, Pool], Coordinator]  # makes a coordinator f
 
 
 def is_accepted(kind: Kind, turns: Sequence[Turn]) -> bool:
-    """Return whether the last turn is a verifier's and accepts the latest reply in role worker."""
+    """Return whether the last turn is a verifier's and accepts the latest reply of role worker."""
     latest = latest_work(turns[:-1])
     if latest is None or turns[-1][0] != "verifier":
         return False
@@ -83,7 +83,7 @@ def latest_work(turns: Sequence[Turn]) -> str | None:
 
 
 def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
-    """Return TRINITY's loop; `coordinator_of` makes the coordinator of each sample."""
+    """Return TRINITY's loop of turns; `coordinator_of` makes the coordinator of each sample."""
     if turns < 1:
         raise UserError(f"TRINITY needs turns of at least 1, not {turns}.")
 
@@ -106,7 +106,7 @@ def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
 
 @register
 def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
-    """Return TRINITY's loop with worker and role of each turn drawn uniformly."""
+    """Return TRINITY's loop of turns; each turn's worker and role are drawn at random."""
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         random = seeded_random("random-trinity", seed, question.id, pool.epoch)
@@ -136,11 +136,12 @@ RANDOM_TRINITY = SystemCard(
 
 WORDS = 8  # hashed features of the question: few, because calls are few
 FEATURES = WORDS + len(ROLES) + 2
-"""Inputs: hashed words, the last turn's role one-hot (or none), and the share of turns used."""
+"""Number of the coordinator's inputs: hashed words, the last turn's role one-hot (or none), and the
+share of turns used."""
 
 
 def turn_features(question: Question, turns: Sequence[Turn]) -> Floats:
-    """Return the coordinator's inputs (FEATURES,): the question's words and the loop's state."""
+    """Return the coordinator's inputs (FEATURES,): hashed words, last role, share of turns used."""
     last_role = [float(bool(turns) and turns[-1][0] == role) for role in ROLES]
     return np.array(
         [*hash_words(question.text, WORDS), float(not turns), *last_role, len(turns) / TURNS]
@@ -153,7 +154,7 @@ def head_size(workers: int) -> int:
 
 
 def head_coordinator(weights: Floats, workers: Sequence[int]) -> Coordinator:
-    """Return the coordinator that chooses the worker and the role with the highest logits."""
+    """Return the coordinator that takes the worker and the role with the highest logits."""
     head = weights.reshape(len(workers) + len(ROLES), FEATURES)
 
     def choose(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:
@@ -182,7 +183,10 @@ def population_size(dims: int) -> int:
 
 
 def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
-    """Return the next candidates (population, dims) and the search mean, given all `fitness`."""
+    """Return the next generation's candidates (population, dims) and the mean of the search.
+
+    `fitness` has the mean grades of all earlier generations' candidates.
+    """
     size = population_size(dims)
     search: Any = import_extra("cmaes", "routers").SepCMA(
         mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=size
@@ -194,7 +198,7 @@ def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
 
 
 def mean_grades(tries: Sequence[TrialResult], candidates: int) -> list[float]:
-    """Return each candidate's mean grade; without a grade the overall mean, or 0 if none exists."""
+    """Return each candidate's mean grade; an ungraded candidate gets the overall mean, or 0."""
     grades: list[list[float]] = [[] for _ in range(candidates)]
     for trial in tries:
         if trial.value is not None:
@@ -205,7 +209,9 @@ def mean_grades(tries: Sequence[TrialResult], candidates: int) -> list[float]:
 
 
 def first_question(generation: int, questions: int, available: int) -> int:
-    """Return the index of a generation's first question; no index repeats before all are used.
+    """Return the index of a generation's first train question.
+
+    No index repeats before all possible ones are used.
 
     >>> [first_question(at, 5, 9) for at in range(6)], first_question(3, 9, 9)
     ([0, 1, 2, 3, 4, 0], 0)
@@ -217,12 +223,12 @@ def first_question(generation: int, questions: int, available: int) -> int:
 
 
 class TrinityExplorer:
-    """Training procedure: generations of candidates, on changing questions, within the budget."""
+    """Training procedure: generations of candidates, each on other questions, within the budget."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the next generation's tries; None after the last generation.
+        """Return the training round of the next generation; None after the last generation.
 
-        The last is number `MOST_GENERATIONS`, or the last that cannot exceed the budget.
+        The last generation is number `MOST_GENERATIONS`, or the last that cannot exceed the budget.
         """
         candidates = population_size(head_size(len(given.workers)))
         each = candidates * TURNS
@@ -239,7 +245,7 @@ class TrinityExplorer:
         return Round("podium/try_trinity", args, questions, candidates, start, TURNS)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact with the last generation's mean weights, not its best candidate."""
+        """Return the artefact: the mean weights of the last generation, not its best candidate."""
         dims = head_size(len(given.workers))
         fitness = [mean_grades(tried, population_size(dims)) for tried in done]
         _, mean = evolve(dims, given.seed, fitness)
@@ -274,7 +280,7 @@ TRINITY = replace(
 
 
 def trinity_system(learned: Artifact) -> System:
-    """Return TRINITY's loop with the coordinator of a trained artefact."""
+    """Return TRINITY's loop of turns with the coordinator of a trained artefact."""
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         refuse_unfit(learned, pool.workers, question)
@@ -289,7 +295,7 @@ register_learner(NAME, trinity_system)
 
 @register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
-    """Return a training system: epoch n runs candidate n; `fitness`: earlier candidates' grades."""
+    """Return a training system: epoch n runs candidate n; `fitness` has earlier mean grades."""
 
     @cache
     def heads(workers: int) -> Floats:

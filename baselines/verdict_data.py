@@ -37,14 +37,14 @@ Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 
 
 class VerdictRow(BaseModel):
-    """Base class of rows in files of other projects: unknown columns are ignored."""
+    """Base class of rows in other projects' files: columns without a field are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """Arguments of a function that reads a source of recorded grades."""
+    """What a function needs to read one source of recorded grades."""
 
     data: Path  # the folder of local data
     path: str = ""  # the text after the colon in `routerbench:PATH`
@@ -53,7 +53,7 @@ class SourceRequest:
 
 
 def check_json(model: type[RowT], path: Path) -> RowT:
-    """Read a JSON file (also .gz) as `model`; UserError if it is absent, damaged or invalid."""
+    """Read a JSON file, plain or .gz, and validate it as `model`; UserError if that fails."""
     try:
         content = read_limited(path, DOCUMENT)
         text = unpack_gzip(content) if path.suffix == ".gz" else content
@@ -66,7 +66,7 @@ def check_json(model: type[RowT], path: Path) -> RowT:
 
 
 def pin_files(*paths: Path, fetch: str = "") -> str:
-    """Return files' names with the first 12 digits of their sha256; UserError if one is absent."""
+    """Return each file's name and first 12 digits of its sha256; UserError if one is absent."""
     pins: list[str] = []
     for path in paths:
         if not path.is_file():
@@ -77,7 +77,7 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
 
 
 def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, earlier: str) -> None:
-    """Add a question to `by_id`; UserError if a different question has the same id there."""
+    """Add a question to `by_id`; UserError if `by_id` has a different question with this id."""
     if by_id.setdefault(row.id, row) != row:
         raise UserError(f"{path}: question {row.id} differs from that of {earlier}.")
 
@@ -86,17 +86,17 @@ def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, ear
 # verdicts/PROVENANCE.toml lists their sources; tests/baselines/pack_verdicts.py builds the files.
 COST = "|total_cost"
 FIGURES = (("", "score"), (COST, "usd"), ("|tokens_out", "tokens_out"))
-"""(suffix after the model's name in a column's name, field of `MatrixCell`)."""
+"""Pairs: suffix of a column's name, after the model's name, and the `MatrixCell` field it fills."""
 ABOUT = ("id", "kind", "date", "group", "split")
 
 
 def packed_path(name: str) -> Path:
-    """Return the path of a source's compressed grades in the package."""
+    """Return the path of a source's compressed grades, which are part of the package."""
     return Path(__file__).with_name("verdicts") / f"{name}.csv.gz"
 
 
 def packed_verdicts(name: str) -> Verdicts:
-    """Return the questions (without texts) and grades of a source in the package."""
+    """Return the questions (without texts) and grades of a source that is part of the package."""
     questions, cells, path = list[MatrixQuestion](), list[MatrixCell](), packed_path(name)
     for n, row in read_rows(path):
         questions.append(MatrixQuestion(text="", **{key: row[key] for key in ABOUT}))
@@ -106,7 +106,7 @@ def packed_verdicts(name: str) -> Verdicts:
 
 
 def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
-    """Return a model's score, dollars and tokens in a row; UserError if a number is invalid."""
+    """Return one model's score, dollars and tokens in a row; UserError if a number is invalid."""
     figures: list[float | None] = []
     for column in (model + suffix for suffix, _ in FIGURES):
         text = str(row.get(column) or "").strip()
@@ -126,7 +126,10 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
 def _packed_matrix(
     name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
 ) -> Matrix:
-    """Return the grade matrix of a source in the package, or of one group; notes absent texts."""
+    """Return the grade matrix of a source in the package (of one `group`, if given).
+
+    If `texts` is empty, a note says that `podium data fetch` gets the question texts.
+    """
     questions, cells = packed_verdicts(name)
     if group:
         questions = [q for q in questions if q.group == group]
@@ -157,11 +160,11 @@ class LiveCodeBenchProblem(VerdictRow):
 
 
 class _Problems(RootModel[tuple[LiveCodeBenchProblem, ...]]):
-    """All problems of a LiveCodeBench release."""
+    """A JSON file with all problems of a LiveCodeBench release."""
 
 
 def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:
-    """Return LiveCodeBench's problems from the data folder; none if their file is absent."""
+    """Return LiveCodeBench's problems from the data folder; none if their file is absent there."""
     path = plain_or_packed(data / LIVECODEBENCH_TEXTS)
     return check_json(_Problems, path).root if path.is_file() else ()
 
@@ -190,7 +193,7 @@ def read_leaderboard(request: SourceRequest) -> Matrix:
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
 COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
-"""Source that is used -> format of its models' names (both have models of the same name)."""
+"""Sources that are used -> format of their models' names (both have models of the same name)."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
 
@@ -283,7 +286,7 @@ SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eva
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
-    """Return RouterBench's grade matrix: of a CSV file, a folder of them, or a slice (or all)."""
+    """Return RouterBench's grade matrix: of a CSV file, a folder of such files, or a slice."""
     paths = _routerbench_paths(request)
     questions, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
     group = request.path.replace("_", "-") if not paths else ""
@@ -348,7 +351,7 @@ def _routerbench_question(row: dict[str, Any], place: str, file: str) -> MatrixQ
 
 
 def _without_beginnings(questions: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
-    """Return the questions without the first lines that all prompts of their slice share."""
+    """Return the questions without the first lines that all prompts of a slice (subset) share."""
     common: dict[str, int] = {}
     for group in {q.group for q in questions}:
         texts = [q.text for q in questions if q.group == group]
@@ -383,7 +386,7 @@ class _RouterArenaRow(VerdictRow):
 
 
 def read_routerarena(request: SourceRequest) -> Matrix:
-    """Return RouterArena's grade matrix of two models, or of those in a directory."""
+    """Return RouterArena's grade matrix: of two models, or of the models in `request.path`."""
     paths = _routerarena_paths(request)
     pin = pin_files(*paths, fetch="routerarena")
     questions, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
@@ -446,7 +449,7 @@ class _RecordFile(VerdictRow):
 
 
 def read_llmrouterbench(request: SourceRequest) -> Matrix:
-    """Return the grade matrix of a folder of result files; UserError if an id has two questions."""
+    """Return LLMRouterBench's grade matrix from a folder; UserError if an id has two questions."""
     folder = Path(request.path)
     if not request.path or not folder.is_dir():
         raise UserError(
@@ -476,7 +479,7 @@ def read_llmrouterbench(request: SourceRequest) -> Matrix:
 
 
 def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
-    """Return the newest file of each data set, split and model, without those marked `demo`."""
+    """Return LLMRouterBench's newest file per data set, split and model; skips `demo` files."""
     newest: dict[tuple[str, str, str], tuple[str, Path, _RecordFile]] = {}
     for path in sorted(folder.rglob("*.json")):
         file = check_json(_RecordFile, path)

@@ -24,11 +24,11 @@ from podium.harness.records import PODIUM
 from podium.harness.suite import publishable
 
 PRIVATE = re.compile("gpqa", re.IGNORECASE)
-"""Names of data sets whose authors ask that no question appears in plain text."""
+"""Matches names of data sets whose authors ask that no question appears in plain text."""
 
 
 def named_path(request: SourceRequest, form: str) -> Path:
-    """Return the existing path of a source `NAME:PATH`; UserError if there is none."""
+    """Return the path in a source `NAME:PATH`; UserError if it is not given or does not exist."""
     path = Path(request.path)
     if not request.path or not path.exists():
         raise UserError(f"There is no {request.path or 'path'}. Write `podium route {form}`.")
@@ -36,7 +36,7 @@ def named_path(request: SourceRequest, form: str) -> Path:
 
 
 def share(value: object, place: str) -> float:
-    """Return `value` as a score; UserError if it is missing, or not a number from 0 to 1."""
+    """Return `value` as a score; UserError if `value` is missing, or not a number from 0 to 1."""
     if value is None:
         raise UserError(f"{place}: it is missing.")
     if not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -49,7 +49,7 @@ LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
 def read_inspect_logs(request: SourceRequest) -> Matrix:
-    """Return the grade matrix of Inspect's logs; UserError if a score is not readable."""
+    """Return the grade matrix of logs of `inspect eval`; UserError if a score is not readable."""
     folder = named_path(request, "inspect:DIR")
     questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     tasks, public = set[str](), True
@@ -103,7 +103,7 @@ def _empty(value: object) -> object:
 
 UNKNOWN = BeforeValidator(_empty)  # an empty cell is unknown, not 0
 Amount = Annotated[Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, UNKNOWN]
-"""Dollars or tokens; None: unknown."""
+"""Dollars or output tokens in a table's cell; None if the cell is empty."""
 
 
 # A table with a row per question and model. Each column may have any of the names in its list; the
@@ -133,7 +133,7 @@ class _TableRow(VerdictRow):
 
 
 def _refuse_nameless(path: Path) -> None:
-    """Raise UserError if the first row lacks a required column."""
+    """Raise UserError if the first row of a table lacks a required column."""
     _, row = next(read_rows(path), (0, dict[str, Any]()))
     for field in _TableRow.model_fields.values():
         names = cast(AliasChoices, field.validation_alias).choices
@@ -146,7 +146,7 @@ def _refuse_nameless(path: Path) -> None:
 
 
 def read_table(request: SourceRequest) -> Matrix:
-    """Return a table's grade matrix; rows with the same question and model are repeated samples."""
+    """Return the grade matrix of a table; rows of equal question and model are repeated draws."""
     path = named_path(request, "table:FILE")
     _refuse_nameless(path)
     questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()

@@ -1,4 +1,4 @@
-"""Sources of recorded grades by name, for `podium route`."""
+"""Sources of recorded grades, by their names in `podium route`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from podium.harness.learning import Matrix, matrix_of_logs
 
 @dataclass(frozen=True, slots=True)
 class VerdictSource:
-    """A source of recorded grades that `podium route` knows by name."""
+    """A source of recorded grades, on which `podium route` evaluates routers."""
 
     name: str
     holds: str  # for `podium route --list`: its models, questions, known costs
@@ -117,7 +117,7 @@ SOURCES: Mapping[str, VerdictSource] = {source.name: source for source in _EVERY
 
 
 def read_matrix(reference: str, request: SourceRequest) -> Matrix:
-    """Return the grade matrix of source `NAME` or `NAME:PATH`; UserError if it cannot be read."""
+    """Return the grade matrix of source `NAME` or `NAME:PATH`; UserError if it is unreadable."""
     name, colon, path = reference.partition(":")
     if name not in SOURCES:
         raise no_such("source", name, SOURCES, "there are: ")

@@ -76,10 +76,10 @@ CHOOSE = (
     "which one is most likely to be correct and complete. End with one line that holds the number "
     "of that candidate and nothing else, in this form:\nCHOICE: <number>"
 )
-"""The judge's two prompts, in our own words."""
+"""The two prompts of best-of-n's judge, in our own words."""
 
 UNREADABLE = "a judge's choice could not be read, so the first candidate stands"
-"""Footnote of the row in a table, printed with the number of questions that it applies to."""
+"""Footnote of a best-of-n row; the table prints it with the number of questions affected."""
 
 BEST_OF_N = SystemCard(
     name="best-of-n",
@@ -105,7 +105,7 @@ _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
 
 
 def choice_number(reply: str, n: int) -> int | None:
-    r"""Return the index, from 0, of the last `CHOICE:` in a judge's reply; None outside 1 to n.
+    r"""Return a judge's last `CHOICE:` number as an index from 0; None if it is not 1 to `n`.
 
     >>> choice_number("I would not take 1.\nCHOICE: 2", 3), choice_number("CHOICE: 4", 3)
     (1, None)
@@ -118,7 +118,7 @@ def choice_number(reply: str, n: int) -> int | None:
 def pick_candidate(kind: Kind, verdict: str, candidates: Sequence[str]) -> int | None:
     r"""Return the index of the candidate that a judge picks by number, else by its own answer.
 
-    None if the number fits no candidate, even if the judge also states an answer.
+    None if the judge's number fits no candidate, even if the judge also states an answer.
 
     >>> pick_candidate("integer", "It is 7.\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"])
     1
@@ -134,7 +134,7 @@ def pick_candidate(kind: Kind, verdict: str, candidates: Sequence[str]) -> int |
 def best_of_n_system(
     worker: str | None = None, n: int = SAMPLES, judge: str | None = None
 ) -> System:
-    """Return the system that asks `worker` (default: the pool's first) n times and `judge` once."""
+    """Return best-of-n: a worker (None: the pool's first) answers `n` times, a judge picks."""
     at_least_one("Best of n", "n", n)
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -152,7 +152,7 @@ def best_of_n_system(
 
 
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
-    """Return whether a check's last `VERDICT:` is `yes`; without any, if it repeats `answer`."""
+    """Return whether a check's last `VERDICT:` is `yes`; if none, whether it repeats `answer`."""
     verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
     if verdicts:
         return str(verdicts[-1]).upper() == yes
@@ -165,7 +165,7 @@ AGAIN = (
     "Take these answers as advice that may be wrong: compare them with your own reasoning, then "
     "give your updated answer to the question, in the form it asks for."
 )
-"""The debate's prompts, in our words after the paper: the authors' repository has no licence."""
+"""The debate's prompts, in our words after the paper: its authors' repository has no licence."""
 
 AGENTS, ROUNDS = 3, 2  # as in most of the authors' tables
 
@@ -197,7 +197,7 @@ DEBATE = SystemCard(
 
 @register
 def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS) -> System:
-    """Return the debate of `agents` copies of `worker` (None: pool's first), with a final vote."""
+    """Return the debate: `agents` copies of a worker answer in `rounds`, then vote."""
     at_least_one("A debate", "agents", agents)
     at_least_one("A debate", "rounds", rounds)
 
@@ -250,7 +250,7 @@ def triplet_errors(distances: Floats) -> Floats:
 
 
 def answer_distances(answers: Sequence[str | None]) -> Floats:
-    """Return squared distances (n, n), 0 to 4; a missing answer (None) is `APART` from others."""
+    """Return squared distances (n, n) of answers, 0 to 4; to a missing answer (None): `APART`."""
     points = np.array([hash_words(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     lacking = [index for index, answer in enumerate(answers) if answer is None]
@@ -260,7 +260,7 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 
 
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
-    """Return the index of the least-error worker among those with an answer; if none, among all."""
+    """Return the index of the least-error worker with an answer; of all workers if none has one."""
     errors = np.round(triplet_errors(distances), 12)
     answered = [index for index, answer in enumerate(answers) if answer is not None]
     return min(answered or range(len(answers)), key=lambda index: errors[index])
@@ -298,7 +298,7 @@ class SmoothieExplorer:
     """Training procedure: ask every worker as many train questions as the budget pays for."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the only round of training calls; None once it is done."""
+        """Return the only round of training calls; None once that round is done."""
         each = len(given.workers)
         refuse_too_few(GLOBAL, given, max(TRIPLET, each))
         questions = min(len(given.questions), given.calls // each)

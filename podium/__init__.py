@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Load the module of a public name and return its object; AttributeError if not public."""
+        """Import a public name's module and return its object; AttributeError if not public."""
         home = next((home for home, names in HOMES.items() if name in names.split()), None)
         if home is None:
             raise AttributeError(f"module 'podium' has no attribute {name!r}")
@@ -106,9 +106,9 @@ HOMES = {
     "podium.sandbox": "open_box",
     "podium.suites.base": "DatasetSuite choice_metadata choice_text grade_choice",
 }
-"""Module -> its public names; a test checks that they equal the imports above."""
+"""Maps a module to its public names, as one text; a test compares them with the imports above."""
 
 
 def __dir__() -> list[str]:
-    """Return the public names."""
+    """Return the public names of the package `podium`, sorted."""
     return sorted(__all__)

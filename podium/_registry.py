@@ -24,7 +24,7 @@ def podium() -> type[ModelAPI]:
 
 
 def keep_old_name(registered: object, room: str) -> None:
-    """Also register a task or solver under its old name, SUBPACKAGE/NAME; `room` is SUBPACKAGE."""
+    """Register an Inspect task or solver also by its old name, ROOM/NAME."""
     if not is_registry_object(registered):
         return
     info = registry_info(registered)

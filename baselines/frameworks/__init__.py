@@ -46,7 +46,7 @@ PLANNER_EXECUTOR_VERIFIER = SystemCard(
 
 
 def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...]:
-    """Return the worker of each of `ROLES`.
+    """Return the workers that get the roles planner, executor and verifier.
 
     The user's choice comes first, then a worker with the role's name, then the next worker in pool
     order that has no role yet. In a pool of fewer than three workers, a worker has several roles.
@@ -67,7 +67,10 @@ def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...
 def planner_executor_verifier_system(
     planner: str | None = None, executor: str | None = None, verifier: str | None = None
 ) -> System:
-    """Return the three-step system; a step reads all earlier ones. `cast` fills roles left None."""
+    """Return the planner, executor, verifier system; if a role is None, the pool has a worker.
+
+    Each step reads the replies of all earlier steps.
+    """
 
     def plan(question: Question, pool: Pool) -> Workflow:
         players = [known(pool, name) for name in cast(pool.workers, (planner, executor, verifier))]
@@ -157,17 +160,17 @@ CREWAI = replace(
 )
 
 Named = tuple[str | None, str | None, str | None]
-"""The user's choice of planner, executor and verifier; None: `cast` chooses from the pool."""
+"""The user's choice of planner, executor and verifier; None: `cast` chooses a worker of a pool."""
 
 
 def team_of(pool: Pool, team: Named) -> with_frameworks.Team:
-    """Return role, model and instruction per member; UserError if the pool lacks a worker."""
+    """Return each team member's role, model and instruction; UserError for an unknown worker."""
     players = [PREFIX + known(pool, name) for name in cast(pool.workers, team)]
     return tuple(zip(ROLES, players, INSTRUCTIONS, strict=True))
 
 
 def framework_system(name: str, team: Named) -> System:
-    """Return the three-step system as built with framework `name`; UserError if not installed."""
+    """Return planner, executor, verifier in framework `name`; UserError if it is not installed."""
     if reason := missing_extra(FRAMEWORKS[name]):
         raise UserError(reason)
 
@@ -198,7 +201,7 @@ def _register(card: SystemCard) -> None:
     def pipeline(
         planner: str | None = None, executor: str | None = None, verifier: str | None = None
     ) -> System:
-        """Plan, execute, verify; an argument names the role's worker, None: `cast` chooses it."""
+        """Return the system; an argument names a role's worker, None: a worker of the pool."""
         team = (planner, executor, verifier)
         if card is CREWAI:
             return crewai_system(team)

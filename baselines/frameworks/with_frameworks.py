@@ -13,7 +13,7 @@ TITLES = ("Question", "Plan", "Answer")
 
 
 async def answer_with_langgraph(question: str, team: Team) -> str:
-    """Return the reply of the graph's last node."""
+    """Return the reply of the last node of a LangGraph graph."""
     from langchain_core.messages import HumanMessage
     from langchain_openai import ChatOpenAI
     from langgraph.graph import END, START, MessagesState, StateGraph
@@ -39,7 +39,7 @@ async def answer_with_langgraph(question: str, team: Team) -> str:
 
 
 async def answer_with_langchain(question: str, team: Team) -> str:
-    """Return the reply of the chain's last model."""
+    """Return the reply of the last model in a LangChain chain."""
     from langchain_core.output_parsers import StrOutputParser
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import RunnablePassthrough
@@ -60,7 +60,7 @@ async def answer_with_langchain(question: str, team: Team) -> str:
 
 
 async def answer_with_openai_agents(question: str, team: Team) -> str:
-    """Return the last agent's final output; the SDK's upload of traces is off."""
+    """Return the final output of the last agent of OpenAI's SDK; the SDK uploads no traces."""
     from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
     from openai import AsyncOpenAI
 
@@ -81,7 +81,7 @@ INFO = {**dict.fromkeys(_LACKING, False), "family": "unknown"}
 
 
 async def answer_with_autogen(question: str, team: Team) -> str:
-    """Return the last message of a group chat: the question, then one message per agent."""
+    """Return an AutoGen group chat's last message; each agent speaks once after the question."""
     from autogen_agentchat.agents import AssistantAgent
     from autogen_agentchat.conditions import MaxMessageTermination
     from autogen_agentchat.teams import RoundRobinGroupChat
@@ -103,7 +103,7 @@ async def answer_with_autogen(question: str, team: Team) -> str:
 
 
 async def answer_with_ag2(question: str, team: Team) -> str:
-    """Return the last agent's reply."""
+    """Return the reply of the last AG2 agent."""
     from ag2 import Agent
     from ag2.config import OpenAIConfig
 
@@ -117,7 +117,7 @@ async def answer_with_ag2(question: str, team: Team) -> str:
 
 
 async def answer_with_agent_framework(question: str, team: Team) -> str:
-    """Return the text of the workflow's last output."""
+    """Return the text of the last output of a workflow in Microsoft's Agent Framework."""
     from agent_framework import Agent
     from agent_framework.openai import OpenAIChatCompletionClient
     from agent_framework.orchestrations import SequentialBuilder

@@ -20,7 +20,7 @@ TIE = 1e-9  # utilities closer than this are equal: summation order changes the 
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. A trained router's artefact works only with its own embedder."""
+    """Turns texts into vectors. A trained router works only with the embedder that it had."""
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
-        """Return vectors (texts, dimensions), each of norm 1 or all zero. Deterministic."""
+        """Return vectors (texts, dimensions) of norm 1, or all zero; equal texts, equal vectors."""
         ...
 
 
@@ -47,7 +47,7 @@ class Examples:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """A router's predicted score and cost of each worker on each question."""
+    """A router's predictions: expected score and dollars of each worker on each question."""
 
     score: Floats
     """(questions, workers), expected score; NaN for a worker without data."""
@@ -55,7 +55,7 @@ class Estimates:
 
 
 class Router(Protocol):
-    """A method that learns which worker to ask; its fields are its settings, not learned values."""
+    """A method that learns which worker to ask; its fields hold settings, not learned values."""
 
     @property
     def name(self) -> str:
@@ -63,16 +63,16 @@ class Router(Protocol):
         ...
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return the fitted arrays; the same examples and seed give the same bits."""
+        """Return the learned arrays; the same examples and seed give the same bits."""
         ...
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return predictions for new questions, given the result of `fit`."""
+        """Return predictions for new questions, from the arrays that `fit` returned."""
         ...
 
 
 def training_examples(matrix: Matrix, embeddings: Floats) -> Examples:
-    """Return training data from a matrix and embeddings; UserError if no score is known."""
+    """Return a router's training data; UserError if the matrix has no known score."""
     if not matrix.questions or np.isnan(matrix.scores).all():
         raise UserError(f"{matrix.name}: there is no score to learn from. Give graded questions.")
     if len(embeddings) != len(matrix.questions):
@@ -104,7 +104,7 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
 
 
 def best_workers(utility: Floats, usd: Floats) -> Choices:
-    """Return each row's worker index of highest utility; ties go to the cheaper, then the first."""
+    """Return each question's worker of highest utility; ties go to the cheaper, then the first."""
     if np.isnan(utility).all(axis=1).any():
         raise UserError("A router knows no worker's score. Train it on graded questions.")
     tied = utility >= np.nanmax(utility, axis=1, keepdims=True) - TIE  # False for NaN
@@ -117,7 +117,7 @@ TERMS = 1024  # TF-IDF keeps this many most frequent terms: our choice, to keep 
 
 
 def unit_rows(rows: Floats) -> tuple[Floats, Floats]:
-    """Return rows scaled to norm 1, and their former norms (1 for a row of zeros)."""
+    """Return rows scaled to norm 1, and the norms before scaling (1 for a row of zeros)."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     safe = np.where(lengths > 0, lengths, 1.0)
     return rows / safe, safe
@@ -163,12 +163,12 @@ class WordLlama:
     name: str = "wordllama"
 
     def fit(self, texts: Sequence[str]) -> Arrays:
-        """Return only the package's version: the vectors are already trained."""
+        """Return only the package's version: the word vectors are already trained."""
         import_extra("wordllama", "embeddings")
         return {"version": np.array(version("wordllama"))}
 
     def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
-        """Return vectors (texts, 256), embedded one by one, as batches could change the result."""
+        """Return vectors (texts, 256); embeds texts singly, as batches could change the result."""
         model = _wordllama()
         rows = [model.embed([text or " "])[0] for text in texts]
         return unit_rows(np.nan_to_num(np.array(rows, dtype=np.float64).reshape(len(rows), -1)))[0]
@@ -183,11 +183,11 @@ def _wordllama() -> Any:
 
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"tfidf": TfIdf, "wordllama": WordLlama}
-"""Embedder classes by their names in artefacts; an embedder of your own must be added here."""
+"""Embedder classes by their names in artefacts. Add your own embedder here."""
 
 
 def load_embedder(name: str) -> Embedder:
-    """Return an embedder by name; a UserError lists the known ones."""
+    """Return the embedder called `name`; UserError if there is none."""
     if name not in EMBEDDERS:
         raise no_such("embedder", name, EMBEDDERS, "there are ")
     return EMBEDDERS[name]()

@@ -38,7 +38,7 @@ class KnnRouter:
     name: str = "router-knn"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return the training data itself; UserError if k exceeds the number of questions."""
+        """Return the training data itself; UserError if `k` exceeds the number of questions."""
         rows = len(examples.embeddings)
         if self.k is not None and not 1 <= self.k <= rows:
             raise UserError(f"{self.name}: k must be 1 to {rows} (train questions), not {self.k}.")
@@ -50,7 +50,7 @@ class KnnRouter:
         }
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return means over neighbours, or over all train questions if no neighbour has a value."""
+        """Return mean scores and dollars of near train questions; of all if no near one has any."""
         alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # rounded, so that ties stay ties
         order = np.argsort(-alike, axis=1, kind="stable")
         nearest = order[:, : int(fitted["k"])]
@@ -58,7 +58,7 @@ class KnnRouter:
 
 
 def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp]]) -> Floats:
-    """Return means (questions, workers) of `values` over its rows `nearest` (questions, k)."""
+    """Return means (questions, workers) of the known values in rows `nearest` (questions, k)."""
     near = values[nearest]
     valid = ~np.isnan(near)
     counts = valid.sum(axis=1)
@@ -82,11 +82,11 @@ class ClusterRouter:
     """
 
     clusters: int | None = None
-    """None: 32, or a twentieth of the train questions if that is less."""
+    """Number of clusters; None: 32, or a twentieth of the train questions if that is less."""
     name: str = "router-cluster"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return cluster centres, and each cluster's mean scores and dollars by worker."""
+        """Return cluster centres, and each worker's mean score and dollars per cluster."""
         rows = len(examples.embeddings)
         clusters = self.clusters or max(1, min(CLUSTERS, rows // LEAST))
         if not 1 <= clusters <= rows:
@@ -99,7 +99,7 @@ class ClusterRouter:
         return {"centres": centres, "score": score, "usd": usd}
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return the nearest cluster's mean score and dollars of each worker."""
+        """Return each worker's mean score and dollars in the cluster nearest to a question."""
         centres = fitted["centres"]
         near = (embeddings**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
         distances: Floats = np.sqrt(np.maximum(near - 2 * embeddings @ centres.T, 0.0))
@@ -108,7 +108,7 @@ class ClusterRouter:
 
 
 def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
-    """Return known values' means (clusters, workers); the overall mean if a cluster has none."""
+    """Return means (clusters, workers) of known values; the overall mean if a cluster has none."""
     overall = mean_known(values)
     rows = [mean_known(values[labels == cluster]) for cluster in range(clusters)]
     return np.array([np.where(np.isnan(row), overall, row) for row in rows])
@@ -130,7 +130,7 @@ class MeanDollars(ABC):
 
 
 def _kept(params: Params, bias: str, examples: Examples) -> Arrays:
-    """Return the arrays to store; a worker without grades gets bias NaN, so it is never asked."""
+    """Return the arrays to store; a worker without grades gets bias NaN, so is never chosen."""
     graded = ~np.isnan(examples.scores).all(axis=0)
     usd = mean_known(examples.usd)
     return {**params, bias: np.where(graded, params[bias], np.nan), "usd": usd}
@@ -148,7 +148,7 @@ class LogisticRouter(MeanDollars):
     name: str = "router-logistic"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return weights and biases; the solution is unique, so that the seed does not matter."""
+        """Return weights and biases; the solution is unique, so the seed does not matter."""
         if not self.c > 0:
             raise UserError(f"{self.name}: c must be above 0, not {self.c}.")
         inputs, scores = examples.embeddings, examples.scores
@@ -161,13 +161,13 @@ class LogisticRouter(MeanDollars):
         return _kept({"weights": weights, "bias": bias}, "bias", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return each worker's probability to be right: (questions, workers)."""
+        """Return each worker's probability to be right, as an array (questions, workers)."""
         return sigmoid(inputs @ params["weights"] + params["bias"])
 
 
 MLP_SCHEDULE = DescentSchedule(batch=200, rate=0.001, looks=200, every=None, patience=10)
 PENALTY = 0.0001
-"""Schedule and L2 penalty are the defaults of scikit-learn's `MLPRegressor`, as in RouterBench."""
+"""Schedule and L2 penalty: defaults of scikit-learn's `MLPRegressor`, as in RouterBench."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class MlpRouter(MeanDollars):
     name: str = "router-mlp"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return both layers' weights, from the step with the least loss on held-out questions."""
+        """Return both layers' weights at the step with the least loss on held-out questions."""
         if self.units < 1:
             raise UserError(f"{self.name}: units must be at least 1, not {self.units}.")
         means, width = mean_known(examples.scores), examples.embeddings.shape[1]
@@ -197,7 +197,7 @@ class MlpRouter(MeanDollars):
         return _kept(params, "bias2", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return the network's outputs, which may be below 0 or above 1."""
+        """Return the network's expected scores, which may be below 0 or above 1."""
         hidden = np.maximum(inputs @ params["weights1"] + params["bias1"], 0.0)
         return cast(Floats, hidden @ params["weights2"] + params["bias2"])
 
@@ -224,8 +224,8 @@ class MlpRouter(MeanDollars):
 
 MF_DIMENSIONS, NOISE = 128, 0.1
 MF_SCHEDULE = DescentSchedule(batch=64, rate=3e-3, looks=30, decay=1e-5)
-"""As in RouteLLM's training script, except rate and steps (here 0.003 and at most 1500): its rate
-of 0.0003 for 100 epochs suits tens of thousands of labels."""
+"""As in RouteLLM's training script, except rate and steps (here 0.003 and at most 1500): RouteLLM's
+rate of 0.0003 for 100 epochs suits tens of thousands of labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class FactorsRouter(MeanDollars):
     name: str = "router-mf"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return worker vectors, biases and projection, from the step of least held-out loss."""
+        """Return worker vectors, biases and projection at the step of least held-out loss."""
         if self.dimensions < 1 or self.noise < 0:
             raise UserError(f"{self.name}: dimensions must be at least 1, noise at least 0.")
         width, size = examples.embeddings.shape[1], self.dimensions
@@ -260,11 +260,11 @@ class FactorsRouter(MeanDollars):
         return _kept(params, "bias", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return each worker's probability to be right: (questions, workers)."""
+        """Return each worker's probability to be right, as an array (questions, workers)."""
         return sigmoid(self.logits(params, inputs))
 
     def logits(self, params: Arrays, inputs: Floats) -> Floats:
-        """Return the log odds that each worker is right: (questions, workers)."""
+        """Return the log odds that each worker is right, as an array (questions, workers)."""
         return inputs @ params["projection"] @ params["workers"].T + params["bias"]
 
     def loss(self, params: Params, batch: Batch) -> float:
@@ -272,7 +272,7 @@ class FactorsRouter(MeanDollars):
         return cross_entropy(self.logits(params, batch[0]), *batch[1:])
 
     def gradient(self, params: Params, batch: Batch, rng: np.random.Generator) -> Params:
-        """Return the gradient of the loss on noisy embeddings."""
+        """Return the gradient of the cross-entropy, with random noise added to the embeddings."""
         noisy = batch[0] + self.noise * rng.standard_normal(batch[0].shape)
         projected = noisy @ params["projection"]
         logits = projected @ params["workers"].T + params["bias"]
@@ -310,7 +310,7 @@ class ContrastiveRouter(MeanDollars):
     name: str = "router-contrastive"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return worker vectors and encoder, from the step of least held-out loss."""
+        """Return worker vectors and encoder at the step of least held-out loss."""
         if min(self.top_k, self.last_k, self.dimensions) < 1 or self.cluster_weight < 0:
             raise UserError(f"{self.name}: top_k, last_k and dimensions must be at least 1.")
         inputs, scores = examples.embeddings, examples.scores
@@ -369,7 +369,7 @@ def cosines(params: Arrays, inputs: Floats) -> Floats:
 def worker_slope(
     near: Floats, scores: Floats, contrasted: tuple[int, int], rng: np.random.Generator
 ) -> Floats:
-    """Return a ranking loss's gradient by cosines `near`: top-k above wrong last-k workers."""
+    """Return the gradient, by cosines, of a loss that ranks top-k workers above wrong last-k."""
     questions, workers = near.shape
     top_k, last_k = contrasted
     shuffled = rng.random(near.shape)
@@ -389,7 +389,7 @@ def worker_slope(
 
 
 def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
-    """Return a ranking loss's gradient by cosines `near`: same-cluster above other questions."""
+    """Return the gradient, by cosines, of a loss that ranks same-cluster questions above others."""
     same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
     rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)
@@ -409,5 +409,5 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _through_unit(slope: Floats, unit: Floats, lengths: Floats) -> Floats:
-    """Return the gradient by the unscaled rows; `slope` is the gradient by the unit rows `unit`."""
+    """Return the gradient by rows before scaling, from `slope`, the gradient by unit rows."""
     return (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / lengths

@@ -18,7 +18,7 @@ from podium.harness.learning import Floats, one_thread
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]
 Batch = tuple[Floats, Floats, NDArray[Any]]
-"""Embeddings, scores, and another input of the loss (a mask or cluster labels); equal rows."""
+"""Embeddings, scores, another input of the loss (mask or cluster labels); a row per question."""
 Gradient = Callable[[Params, Batch, np.random.Generator], Params]
 """(parameters, minibatch, random numbers) -> gradient of the mean loss."""
 Loss = Callable[[Params, Batch], float]  # (parameters, held-out rows) -> value to minimise
@@ -41,7 +41,7 @@ class DescentSchedule:
 
 
 def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Split `rows` train questions at random: indices to train on, and held-out ones."""
+    """Split `rows` train questions at random: indices to train on, and indices held out."""
     order = rng.permutation(rows)
     if rows < FEW:
         return order, order
@@ -96,7 +96,7 @@ def _minibatches(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Ro
 
 
 def known_scores(scores: Floats) -> tuple[Floats, Floats]:
-    """Return scores with 0 for unknown ones, and a mask: 1 for known and 0 for unknown entries."""
+    """Return scores with 0 for unknown entries, and a mask: 1 for known, 0 for unknown entries."""
     mask = ~np.isnan(scores)
     return np.where(mask, scores, 0.0), mask.astype(np.float64)
 
@@ -107,7 +107,7 @@ def sigmoid(values: Floats) -> Floats:
 
 
 def cross_entropy(logits: Floats, scores: Floats, mask: Floats) -> float:
-    """Return the mean cross-entropy of soft labels over known entries."""
+    """Return the mean cross-entropy of known scores as soft labels; `mask` is 1 if known."""
     losses = np.logaddexp(0.0, logits) - scores * logits
     return float((losses * mask).sum() / max(mask.sum(), 1.0))
 
@@ -134,7 +134,7 @@ def fit_calibration(near: Floats, scores: Floats) -> Floats:
 
 
 def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:
-    """Return the centres (clusters, features), and each row's cluster index."""
+    """Cluster rows by k-means; return centres (clusters, features) and each row's cluster."""
     from sklearn.cluster import KMeans  # not at the top: the import takes most of a second
 
     means = KMeans(n_clusters=clusters, n_init=cast(Any, starts), random_state=seed)

@@ -49,7 +49,7 @@ ROUTERS: Mapping[str, Callable[..., Router]] = {
     "router-mf": FactorsRouter,
     "router-contrastive": ContrastiveRouter,
 }
-"""Router classes by name in tables; call one without arguments for its default settings."""
+"""Router classes by their names in tables; a call without arguments gives default settings."""
 
 _OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # prefixes of array names in an artefact
 
@@ -110,7 +110,7 @@ def load_router(learned: Artifact) -> Estimator:
 
 
 def question_texts(matrix: Matrix) -> list[str]:
-    """Return the questions' texts; UserError if a question has none."""
+    """Return the texts of a matrix's questions; UserError if a question has none."""
     if lacking := sum(not question.text.strip() for question in matrix.questions):
         raise UserError(
             f"{matrix.name}: {lacking} of {len(matrix.questions)} questions have no text, which "
@@ -217,9 +217,10 @@ ROUTER_CARDS = (
 
 
 def router_system(learned: Artifact, willingness: float | None = None, mode: str = TURN) -> System:
-    """Ask the worker that a trained router chooses, by score - usd / `willingness`.
+    """Return the system that asks the worker a trained router chooses, by score and dollars.
 
-    With mode `sticky` it chooses once per sample, by the first turn's text.
+    The worker has the highest score - usd / `willingness`. With mode `sticky` the router chooses
+    once per sample, by the first turn's text.
     """
     estimate = load_router(learned)
     choose_workers(estimate(["?"]), willingness)
@@ -274,13 +275,13 @@ ROUTER_LLM = SystemCard(
 
 
 def routing_prompt(question: str, cards: Sequence[str]) -> str:
-    """Return the router's prompt; `cards` has each worker's description, or "" to hide it."""
+    """Return the router's prompt; `cards` has a description of each worker, or "" to hide it."""
     models = [f"Model {n}: {card}" if card else f"Model {n}" for n, card in enumerate(cards)]
     return ROUTE.format(question=question, models="\n".join(models))
 
 
 def named_worker(reply: str, workers: int) -> int | None:
-    r"""Return the index (from 0) of the last worker that a reply names; None if not in the list.
+    r"""Return the index (from 0) of the worker that a reply names last; None if not in the list.
 
     >>> named_worker("Model 2 is best.\nmodel_id = [2]", 3), named_worker("2", 3)
     (2, 2)

@@ -70,7 +70,7 @@ def by_price(pool: Pool) -> Sequence[str]:
 
 
 def request_of(question: Question, chat: Conversation | None) -> dict[str, Any]:
-    """Return Switchyard's request: the conversation with its tools if given, else the question."""
+    """Return Switchyard's request: the conversation and tools of `chat`, else the question."""
     if chat is None:
         return {"messages": [{"role": "user", "content": _text(question.text)}]}
     return {
@@ -110,7 +110,7 @@ def router_switchyard_system(
     capable: str | None = None,
     seed: int = 0,
 ) -> System:
-    """Ask the worker that Switchyard's `algorithm` chooses: `efficient` or `capable`."""
+    """Return the system that asks the worker Switchyard chooses: `efficient` or `capable`."""
     library = import_extra(LIBRARY, EXTRA)
 
     def made(question: Question, epoch: int) -> Any:

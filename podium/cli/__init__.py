@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def ended_at_once() -> Generator[None]:
-    """Let Ctrl-C end the process during the block, also in the middle of an import.
+    """Let Ctrl-C end the process during a `with` block, also in the middle of an import.
 
     An exception would pass through third-party code, some of which prints it and continues.
     """

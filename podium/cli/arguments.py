@@ -75,25 +75,26 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """`--version`; the installed version is looked up only for this option."""
+    """Action of `--version`; the installed version is looked up only if the option is given."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the version and exit."""
+        """Print podium's version and exit."""
         say(f"podium {metadata.version('podium')}")
         parser.exit()
 
 
 class Arguments:
-    """Adds arguments to a command's parser; each method call adds one or a few."""
+    """Adds arguments to a command's parser; each method adds one argument or a few."""
 
     def __init__(self, parser: Any) -> None:
         """Store `parser`, an argparse parser or argument group, to which arguments are added."""
         self.parser = parser
 
     def __call__(self, name: str, text: str, read: Reader | None = None, **options: Any) -> None:
-        """Add `--option METAVAR` or `argument METAVAR` with its help; `read` converts its value.
+        """Add an option (`--out DIR`) or argument (`dirs DIR`) with help; `read` converts values.
 
-        `--option one|other` has these choices; the first is the default if none is given.
+        An option `--format one|other` has the choices `one` and `other`; `one` is the default if no
+        default is given.
         """
         flag, _, metavar = name.partition(" ")
         read = path if read is Path else read
@@ -105,7 +106,7 @@ class Arguments:
         self.parser.add_argument(flag, help=text, type=read, **options)
 
     def flag(self, name: str, text: str) -> None:
-        """Add a boolean flag."""
+        """Add an option without a value; it is False unless it is given."""
         self.parser.add_argument(name, help=text, action="store_true")
 
     def repeated(self, name: str, text: str, read: Reader | None = None) -> None:
@@ -117,7 +118,7 @@ class Arguments:
         self.parser.later = add
 
     def run_file(self) -> None:
-        """Add FILE, a TOML file of a whole run; other arguments override its values."""
+        """Add FILE, a TOML file of a whole run; other arguments override the file's values."""
         self.parser.takes_file = True
         self("file FILE", "TOML file of the whole run; options override it", Path, nargs="?")
 
@@ -134,17 +135,17 @@ class Arguments:
         self("--page URL", "URL of the published pages, for links in --comment")
 
     def listing(self) -> None:
-        """Add `--json` to a command that lists something."""
+        """Add `--json` to a command that lists names and facts."""
         self.parser.lists = True
         self.json("the same facts")
 
     def json(self, facts: str) -> None:
-        """Add `--json [PATH]`, for output as JSON; the help text says that it prints `facts`."""
+        """Add `--json [PATH]`, for output as JSON; its help text says that JSON has `facts`."""
         text = f"print {facts} as JSON instead; with PATH (.json), also write it there"
         self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 
     def actions(self, metavar: str = "ACTION") -> "Callable[[str, str], Arguments]":
-        """Return a function (name, help) that adds a subcommand and returns its arguments."""
+        """Return a function (name, help) that adds a subcommand and returns its `Arguments`."""
         subparsers = self.parser.add_subparsers(dest="action", metavar=metavar, required=True)
         return lambda name, text: Arguments(subparsers.add_parser(name, help=text))
 
@@ -154,12 +155,12 @@ HERE = "-"
 
 
 def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Do the same as `say_facts`, but fit `text` to the width of the terminal."""
+    """Print `text`, fitted to the terminal's width, or `facts` as JSON, as `say_facts` does."""
     say_facts(args, facts, fitted_text(text))
 
 
 def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print `text` unchanged; `--json PATH` also writes `facts`, `--json` prints `facts` only."""
+    """Print `text` unchanged; `--json PATH` also writes `facts`, `--json` prints only `facts`."""
     if args.json and args.json != Path(HERE):
         refuse_unwritable_file(args.json, "--json")
         if args.json.exists():
@@ -168,7 +169,7 @@ def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
 
 
 def say_or_write(target: Path | None, text: str, content: Callable[[], bytes]) -> None:
-    """Print `text`; write JSON `content` to `target`, if any. If it is `-`, print only the JSON."""
+    """Print `text`, and write JSON to `target`, if given; if `target` is `-`, print only JSON."""
     if target == Path(HERE):
         say(content().decode().rstrip("\n"))
         return
@@ -179,7 +180,7 @@ def say_or_write(target: Path | None, text: str, content: Callable[[], bytes]) -
 
 
 def path(text: str) -> Path:
-    """Return a path; refuse impossible file names, and loops of symbolic links."""
+    """Return an argument as a path; refuse impossible file names, and loops of symbolic links."""
     # On such a path, most calls raise an OSError, others a RuntimeError or a ValueError.
     try:
         Path(text).stat()
@@ -199,7 +200,7 @@ SEEDS = 2**32
 
 
 def within(low: float, high: float, bounds: str) -> Callable[[str], float]:
-    """Return a reader of a number from `low` to `high`; `bounds` describes them in errors."""
+    """Return a function that reads a number from `low` to `high`; errors quote `bounds`, a text."""
 
     def number(text: str) -> float:
         value = float(text)
@@ -215,7 +216,7 @@ share = within(0, 1, "between 0 and 1")
 
 
 def percentage_points(text: str) -> float:
-    """Return percentage points as a fraction: `5` as 0.05."""
+    """Read percentage points as a fraction: `5` is 0.05."""
     value = float(text) / 100
     if not 0 < value <= 1:
         raise ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
@@ -223,7 +224,7 @@ def percentage_points(text: str) -> float:
 
 
 def table_format(text: str) -> str:
-    """Return the name of a table format; ArgumentTypeError with a hint for the removed `html`."""
+    """Return the name of a table's format; ArgumentTypeError, with a hint, for `html` (removed)."""
     if text == "html":
         raise ArgumentTypeError(
             "html was removed: use `podium report DIR --site D` for pages, or md for a table"
@@ -232,7 +233,7 @@ def table_format(text: str) -> str:
 
 
 def dollars(text: str) -> Decimal:
-    """Return a positive amount of US dollars."""
+    """Read a positive amount of US dollars from an argument."""
     with suppress(ValueError):
         if 0 < (value := decimal_of(text)) <= MOST:
             return value
@@ -241,7 +242,7 @@ def dollars(text: str) -> Decimal:
 
 
 def up_to(maximum: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers up to `maximum`; callers check the lower bound."""
+    """Return a function that reads whole numbers up to `maximum`; callers check the lower bound."""
 
     def whole(text: str) -> int:
         if len(text) > DIGITS or abs(value := int(text)) > maximum:
@@ -252,7 +253,7 @@ def up_to(maximum: int) -> Callable[[str], int]:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Return whole numbers above 0, written as 1,2,4."""
+    """Read whole numbers above 0 from an argument such as 1,2,4."""
     values = tuple(up_to(MOST)(number) for number in text.split(","))
     if min(values) < 1:
         raise ArgumentTypeError(f"{text} has a number below 1")
@@ -260,26 +261,26 @@ def counts(text: str) -> tuple[int, ...]:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return names, written as one,two,three."""
+    """Read names from an argument such as one,two,three."""
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
 def tokens(text: str) -> int:
-    """Return a number of tokens."""
+    """Read a number of tokens from an argument."""
     if not text.isdecimal():
         raise ArgumentTypeError(f"{text!r} is not a number of tokens")
     return int(text)
 
 
 def seed(text: str) -> int:
-    """Return a seed of 32 bits, which every random generator accepts."""
+    """Read a seed of 32 bits, which every random generator accepts, from an argument."""
     if not (text.isascii() and text.isdigit() and int(text) < SEEDS):
         raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {SEEDS - 1}")
     return int(text)
 
 
 def day(text: str) -> date:
-    """Return a day, written as YEAR-MONTH-DAY."""
+    """Read a day from an argument of the form YEAR-MONTH-DAY."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -287,7 +288,7 @@ def day(text: str) -> date:
 
 
 def pair(form: str) -> Callable[[str], tuple[str, str]]:
-    """Return a reader of two names around an equals sign, as in `form`."""
+    """Return a function that reads two names around an equals sign; errors quote `form`."""
 
     def both(text: str) -> tuple[str, str]:
         key, _, value = text.rpartition("=")
@@ -302,7 +303,7 @@ renamed = pair("OURS=THEIRS")
 
 
 def numbered(form: str) -> Callable[[str], tuple[str, int]]:
-    """Return a reader of a name and a whole number above 0 in a form such as PROVIDER=N."""
+    """Return a function that reads a name and a whole number above 0, such as PROVIDER=N."""
 
     def both(text: str) -> tuple[str, int]:
         name, digits = pair(form)(text)
@@ -316,7 +317,7 @@ def numbered(form: str) -> Callable[[str], tuple[str, int]]:
 
 
 def argument(text: str) -> tuple[str, Any]:
-    """Return (key, value) of a task argument KEY=VALUE; the value is JSON if valid, else a text."""
+    """Read (key, value) of a task argument KEY=VALUE; a value that is not JSON stays a text."""
     key, value = pair("KEY=VALUE")(text)
     with suppress(ValueError):
         return key, json.loads(value)
@@ -324,7 +325,7 @@ def argument(text: str) -> tuple[str, Any]:
 
 
 def option(text: str) -> tuple[str, str, Any]:
-    """Return (system or "", option's name, value); the value is parsed as by Inspect's `-S`."""
+    """Read (system or "", option, value) of `-S`; Inspect's rules for `-S` parse the value."""
     from inspect_ai._util.config import parse_cli_args  # slow; help does not need it
 
     names, _, raw = text.partition("=")
@@ -340,13 +341,13 @@ def option(text: str) -> tuple[str, str, Any]:
 
 
 def launch(text: str) -> tuple[str, str]:
-    """Return a model and its launch day, written as MODEL=YEAR-MONTH-DAY."""
+    """Read a model and its launch day from an argument of the form MODEL=YEAR-MONTH-DAY."""
     model, when = pair("MODEL=YEAR-MONTH-DAY")(text)
     return model, day(when).isoformat()
 
 
 def taken(record: Any, args: argparse.Namespace, **values: Any) -> Any:
-    """Return an instance of dataclass `record`: `values`, and arguments named like its fields."""
+    """Return a `record` (a dataclass) from `values`, and from arguments named like its fields."""
     shared = {field.name for field in fields(record)} & vars(args).keys()
     return record(**{name: getattr(args, name) for name in shared} | values)
 
@@ -404,14 +405,14 @@ podium completion bash
 
 
 def add_examples(podium: argparse.ArgumentParser) -> None:
-    """Append an example to the help of podium and of each command."""
+    """Append an example to the help of `podium` and of each command."""
     for parser in every_parser(podium):
         lines = (line for line in LINES.splitlines() if f"{line} ".startswith(f"{parser.prog} "))
         parser.epilog = f"for example: {next(lines, '')}"
 
 
 def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield a parser, the parsers of its commands, and those of their subcommands."""
+    """Yield a parser, the parsers of its commands, and the parsers of their subcommands."""
     yield parser
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse lists them here
         choices: Any = action.choices

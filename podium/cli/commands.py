@@ -45,11 +45,12 @@ from podium.harness.text import say
 Command = Callable[[argparse.Namespace], int]  # runs one command and returns its exit code
 REFERENCE = "system that all others are compared with (best-single, else the first single worker)"
 SLOW = ("podium.harness.run.run", "podium._registry")
-"""Slow modules, imported before a run begins, so that Ctrl-C in an import interrupts no run."""
+"""Modules that import slowly; imported before a run begins, so that Ctrl-C in an import interrupts
+no run."""
 
 
 def load(name: str) -> Command:
-    """Return the function that runs a command, its modules imported; no command: prints help."""
+    """Return the function that runs a command, after imports; without a command, it prints help."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
     # Help does not need this import. Garbage collection would take a seventh of the import time.
@@ -62,7 +63,7 @@ def load(name: str) -> Command:
 
 
 def carry_out(command: Command, args: argparse.Namespace) -> int:
-    """Run a command and return its exit code; print its exceptions as one sentence."""
+    """Run a command and return its exit code; print an exception as one sentence."""
     try:
         return command(args)
     except PodiumError as error:
@@ -81,7 +82,7 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
 
 
 def _remedy(place: object, args: argparse.Namespace) -> str:
-    """Return a hint to change the path argument that caused an error at `place`, if any."""
+    """Return a hint to change the path argument that led to an error at `place`; empty if none."""
     here = Path(str(place))
     for name, value in vars(args).items():
         if isinstance(value, Path) and (here.is_relative_to(value) or value.is_relative_to(here)):
@@ -90,7 +91,7 @@ def _remedy(place: object, args: argparse.Namespace) -> str:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; its help is the reference."""
+    """Return the parser of all commands, which prints each command's help."""
     parser = Parser(
         prog="podium",
         description="Does a small learned orchestrator beat what people use instead, at what cost?",
@@ -583,4 +584,5 @@ COMMANDS = {
     )
     for declare in several
 }
-"""Name -> the function that declares its arguments (its docstring is the help), and its module."""
+"""Command name -> the function that declares the command's arguments (its docstring is the help),
+and the module that runs the command."""

@@ -27,7 +27,7 @@ conductor-best-single conductor-profiled conductor-profiled-untrained conductor-
 
 
 def completion_command(args: argparse.Namespace) -> int:
-    """Print a script for a shell, with the current names; return 0."""
+    """Print a shell's completion script, with the current names of suites, pools etc.; return 0."""
     import shtab
 
     parser = build_parser()
@@ -42,7 +42,7 @@ def completion_command(args: argparse.Namespace) -> int:
 
 
 def known_names() -> dict[str, list[str]]:
-    """Return, for each argument `NAME` or `COMMAND NAME`, the values that the shell completes."""
+    """Return the values that the shell completes for each argument, `NAME` or `COMMAND NAME`."""
     suites = [*read_toml(HOME / "suites" / "cards.toml")]
     systems = [*SYSTEMS.split(), *GROUPS.split()]
     pools, books = (_stems(HOME / "harness" / folder) for folder in ("pools", "prices"))
@@ -62,7 +62,7 @@ def _stems(folder: Path) -> list[str]:
 def every_action(
     parser: argparse.ArgumentParser, command: str = ""
 ) -> Iterator[tuple[str, argparse.Action]]:
-    """Yield (first word of the command, argument) for every argument of every command."""
+    """Yield (first word of a command, argument) for every argument of every command."""
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse lists them here
         commands: Any = action.choices
         if isinstance(commands, dict):

@@ -20,12 +20,12 @@ from podium.harness.text import pluralise, say
 
 CENT = Decimal("0.01")
 EPOCHS = 8
-"""If a run has fewer epochs than this, the cost of this number of epochs is shown, too."""
+"""If a run has fewer epochs than this, consent also shows the cost of this number of epochs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maximum:
-    """The maximum cost of a command: dollars, None if unbounded, and calls."""
+    """The maximum cost of a command: dollars (None if unbounded), and number of calls."""
 
     usd: Decimal | None
     calls: int
@@ -72,7 +72,7 @@ def agree(
 
 
 def terminal_agrees(refusal: str, question: str) -> bool:
-    """Ask a yes/no question; UserError with the text `refusal` if there is no terminal."""
+    """Ask a yes/no question, return whether the answer is yes; UserError without a terminal."""
     if not sys.stdin.isatty():
         raise UserError(refusal)
     say(f"{question} [y/N] ", file=sys.stderr, end="", flush=True)
@@ -89,7 +89,7 @@ def _agreed(record: Path, about: str) -> Iterator[Maximum]:
 
 
 def agree_to_run(job: Any, estimate: Any, *, yes: bool) -> None:
-    """Ask the user to agree to the cost of a live run, as estimated before it."""
+    """Ask the user to agree to the maximum cost of a live run, which `estimate` has."""
     from podium.harness.task_suite import TaskSuite
 
     usd = None if estimate.most.usd is None else estimate.most.usd + estimate.already
@@ -121,7 +121,7 @@ def _shows(job: Any, estimate: Any, suite: Any) -> str:
 
 
 def _usd_for_epochs(estimate: Any, suite: str, questions: int) -> Decimal | None:
-    """Return a suite's maximum cost with `EPOCHS` epochs; calls for training count once."""
+    """Return a suite's maximum cost with `EPOCHS` epochs; calls for training are counted once."""
     from podium.harness.run.estimate import CHOOSING, TRAINING
 
     total = Decimal(0)
@@ -134,7 +134,7 @@ def _usd_for_epochs(estimate: Any, suite: str, questions: int) -> Decimal | None
 
 
 def agree_to_training(subject: str, jobs: Sequence[Any], folder: Path, *, yes: bool) -> None:
-    """Ask the user to agree to trainings; with simulated or recorded workers they are free."""
+    """Ask the user to agree to the cost of trainings; those without live workers are free."""
     from podium.conductor.training.training_estimate import plan_totals
     from podium.harness.run.forecast import NO_CALLS
 
@@ -151,7 +151,7 @@ def agree_to_training(subject: str, jobs: Sequence[Any], folder: Path, *, yes: b
 
 
 def agree_to_serving(args: Any) -> None:
-    """Ask the user to agree if other machines reach the server and it has no dollar limit."""
+    """Ask the user to agree if a server has no dollar limit and other machines can reach it."""
     from podium.harness.listener import is_loopback
     from podium.harness.pool_config import read_pool
 
@@ -164,7 +164,7 @@ def agree_to_serving(args: Any) -> None:
 
 
 def _bill(cost: Any, likely: Any) -> str:
-    """Return two `CallTotals` in words: the maximum, and the expected cost."""
+    """Return the maximum and the likely cost (`CallTotals`) in words."""
     bound = "no maximum cost" if cost.usd is None else f"at most {_usd(cost.usd)}"
     expected = "unknown" if likely.usd is None else _usd(likely.usd)
     return f"up to {pluralise(int(cost.calls), 'call')}: {bound}, likely {expected}"

@@ -16,7 +16,7 @@ Carry = Callable[[argparse.Namespace], int]
 
 
 def declare_kinds(add: Arguments) -> None:
-    """Add each export format (kind) as a subcommand with its arguments."""
+    """Add each kind, an export format such as `latex`, as a subcommand with its arguments."""
     action = add.actions("KIND")
     for name, (declare, _) in KINDS.items():
         declare(action(name, declare.__doc__ or name))
@@ -43,13 +43,13 @@ def export_command(args: argparse.Namespace) -> int:
 
 
 def of_runs(add: Arguments) -> None:
-    """Add the arguments of kinds that export runs."""
+    """Add the arguments of all export formats that read runs: log directories and `--out`."""
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     into_folder(add)
 
 
 def into_folder(add: Arguments) -> None:
-    """Add `--out`, the folder to write."""
+    """Add `--out`, the new folder that an export writes."""
     add("--out DIR", "folder to write; it must not exist yet", Path, required=True)
 
 
@@ -59,7 +59,7 @@ def eee(add: Arguments) -> None:
 
 
 def write_eee(args: argparse.Namespace) -> int:
-    """Write records for Every Eval Ever; return 0."""
+    """Write runs as records for the archive Every Eval Ever; return 0."""
     from podium.reports import eee
 
     paths = eee.write_eee(args.dirs, args.out)
@@ -80,7 +80,7 @@ def latex(add: Arguments) -> None:
 
 
 def write_latex(args: argparse.Namespace) -> int:
-    """Write the files for a paper; return 0."""
+    """Write a paper's LaTeX tables and references from runs; return 0."""
     from podium.cli.arguments import taken
     from podium.reports.blocks import ReportOptions
     from podium.reports.paper import export_paper
@@ -101,7 +101,7 @@ def hub(add: Arguments) -> None:
 
 
 def write_hub(args: argparse.Namespace) -> int:
-    """Write a model repository; return 0."""
+    """Write a conductor's checkpoint as a Hugging Face model repository; return 0."""
     from podium.conductor.checkpoint import checkpoint_digest, checkpoint_folder, read_info
     from podium.conductor.training.model_card import RESULTS, write_model
     from podium.reports.hub_results import eval_results, results_text, rows_of_checkpoint
@@ -126,7 +126,7 @@ def routerarena(add: Arguments) -> None:
 
 
 def write_routerarena(args: argparse.Namespace) -> int:
-    """Write files for RouterArena; return 0."""
+    """Write runs as files for the leaderboard RouterArena; return 0."""
     from podium.reports import routerarena
 
     for line in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
@@ -147,7 +147,7 @@ def verifiers(add: Arguments) -> None:
 
 
 def write_verifiers(args: argparse.Namespace) -> int:
-    """Write a taskset package for Verifiers; return 0."""
+    """Write practice suites as a taskset package for the library Verifiers; return 0."""
     from podium.cli.list_commands import suite_versions
     from podium.harness.rewards.taskset import USUAL, write_taskset
 
@@ -163,7 +163,7 @@ def site(add: Arguments) -> None:
 
 
 def write_site(args: argparse.Namespace) -> int:
-    """Write the leaderboard and its pages; return 0."""
+    """Write a leaderboard of runs as JSON and HTML pages; return 0."""
     from podium.cli.list_commands import suite_versions
     from podium.reports.site import write_board
 
@@ -181,4 +181,5 @@ KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "routerarena": (routerarena, write_routerarena),
     "site": (site, write_site),
 }
-"""Name -> the function that declares its arguments (its docstring is the help), and the command."""
+"""Kind of export -> the function that declares the kind's arguments (its docstring is the help),
+and the function that writes the export."""

@@ -66,7 +66,7 @@ def run(
     yes: bool = False,
     **options: Unpack[RunOptions],
 ) -> RunOutcome:
-    """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
+    """Run systems on suites over a pool, as `podium run` does; the same call resumes the run.
 
     Besides names, pass your own suites as objects and systems as cards, or either as
     `FILE.py@NAME`. Raises UserError, before any call, if something cannot run, or if workers are

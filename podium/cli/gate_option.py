@@ -16,10 +16,10 @@ from podium.reports.report import Report
 
 
 class GateOption:
-    """The rules of `--gate` that a report must meet: read, bound to its rows, then evaluated."""
+    """Rules of `--gate` that a report must meet: read, bound to the report's rows, evaluated."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Read the file of rules; UserError if it or an option that belongs to it is invalid."""
+        """Read the file of rules; UserError if the file, or an option that needs it, is invalid."""
         files = {"--junit": args.junit, "--comment": args.comment}
         if not args.gate and (any(files.values()) or args.page or args.inconclusive != "fail"):
             raise UserError("--junit, --comment, --page and --inconclusive go with --gate: add it.")
@@ -36,7 +36,7 @@ class GateOption:
             self.bound = gate_checks(self.gate[0], report, earlier), report
 
     def code(self, dirs: Sequence[Path], beside: Any = None) -> int:
-        """Print and write the result of the rules; return the exit code, 0 without --gate."""
+        """Print and write whether the rules are met; return the exit code, 0 without --gate."""
         if not self.gate:
             return 0
         args, (gate, digest), (checks, report) = self.args, self.gate, self.bound

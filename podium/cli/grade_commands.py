@@ -35,7 +35,7 @@ def grade_command(args: argparse.Namespace) -> int:
 
 
 def redact_command(args: argparse.Namespace) -> int:
-    """Copy logs without their texts; return 0."""
+    """Copy logs without the questions' and replies' texts; return 0."""
     from podium.harness.redact import redact
 
     refuse_unwritable(args.out, "--out")
@@ -50,7 +50,7 @@ def redact_command(args: argparse.Namespace) -> int:
 
 
 def regrade_command(args: argparse.Namespace) -> int:
-    """Grade logs again; return 1 if an answer is still unscored, else 0."""
+    """Grade the answers in logs again; return 1 if an answer is still unscored, else 0."""
     catalogue = whole_catalogue()
     with box_for_logs(args.dir, args.box, catalogue, args.max_sandboxes) as box:
         results = regrade_dir(args.dir, catalogue.suites, box, everything=args.all)
@@ -69,7 +69,7 @@ def regrade_command(args: argparse.Namespace) -> int:
 
 
 def refuse_box(args: argparse.Namespace) -> None:
-    """Raise UserError if the sandbox of --box does not exist, or if --regrade is missing."""
+    """Raise UserError if --box names no known sandbox, or is given without --regrade."""
     if args.box and not args.regrade:
         raise UserError("--box needs --regrade, which runs programs there. Add --regrade.")
     if args.box:
@@ -77,14 +77,14 @@ def refuse_box(args: argparse.Namespace) -> None:
 
 
 def regraded(args: argparse.Namespace) -> list[Remade]:
-    """Return each log's comparison with new grades; programs are graded only if --box is given."""
+    """Grade all logs anew and compare with the old grades; programs are graded only with --box."""
     catalogue = whole_catalogue()
     with box_for_logs(args.dir, args.box, catalogue) if args.box else nullcontext() as box:
         return [*remade_dir(args.dir, catalogue.suites, box)]
 
 
 def reward_command(args: argparse.Namespace) -> int:
-    """Serve rewards until a signal; return 0."""
+    """Serve a suite's grades as rewards until a signal stops the server; return 0."""
     from podium.harness.rewards.reward_service import ServeRequest, serve_rewards
 
     request = taken(

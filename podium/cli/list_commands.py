@@ -1,4 +1,4 @@
-"""The catalogue of suites and systems, and commands about them, data, workers and sandboxes."""
+"""The catalogue of suites and systems; commands on suites, data, systems, workers and sandboxes."""
 
 import argparse
 from collections import ChainMap
@@ -50,7 +50,7 @@ ROOMS = ("podium", "baselines", "conductor")  # prefixes of podium's solvers; th
 
 
 def registered_solver(name: str) -> Callable[..., Any]:
-    """Return the factory of a third-party solver; UserError if it is not registered."""
+    """Return the function that makes another package's solver; UserError if none is registered."""
     from inspect_ai._util.registry import registry_lookup
 
     solver = registry_lookup("solver", name)
@@ -109,7 +109,7 @@ def boxes() -> Any:
 
 
 def controls() -> Any:
-    """Return functions that a run needs from packages that the harness must not import."""
+    """Return functions that a run needs from packages that the harness does not import."""
     from podium.baselines.oracle import make_plans
     from podium.baselines.single import choose
     from podium.harness.run.evaluate import Controls
@@ -121,7 +121,7 @@ def controls() -> Any:
 
 
 def suites_command(args: argparse.Namespace) -> int:
-    """Print all suites or one; return 0."""
+    """Print all suites, or one suite's card; return 0."""
     from podium.harness.run.catalogue import show_suites
     from podium.suites.data_command import describe_sources
 
@@ -166,7 +166,7 @@ def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:
 
 
 def data_command(args: argparse.Namespace) -> int:
-    """Run an action on local data; return its exit code."""
+    """Run `podium data fetch`, `verify` or `list`; return the exit code."""
     from podium.suites import data_command as data
 
     if args.action == "fetch":
@@ -183,7 +183,7 @@ def data_command(args: argparse.Namespace) -> int:
 
 
 def systems_command(args: argparse.Namespace) -> int:
-    """Print all systems or one; return 0."""
+    """Print all systems, or one system's card; return 0."""
     from podium.harness.run.catalogue import show_systems
 
     say_listing(args, *show_systems(whole_catalogue(), args.name))
@@ -191,7 +191,7 @@ def systems_command(args: argparse.Namespace) -> int:
 
 
 def workers_command(args: argparse.Namespace) -> int:
-    """Print a pool's workers; return 0."""
+    """Print a pool's workers, or their results in a run (--profile); return 0."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.catalogue import show_workers
 
@@ -204,7 +204,7 @@ def workers_command(args: argparse.Namespace) -> int:
 
 
 def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
-    """Return a pool's profile, its workers' results on a run's train questions: facts and text."""
+    """Return workers' results on a run's train questions (their profile), as facts and as text."""
     from podium.harness.profiles import measured_in, read_profile
     from podium.reports.profile_table import kinds_text, profile_text
 
@@ -215,7 +215,7 @@ def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
 
 
 def sandbox_command(args: argparse.Namespace) -> int:
-    """Build, check or remove sandbox images; return the exit code."""
+    """Run `podium sandbox build`, `status` or `clean`; return the exit code."""
     from podium.sandbox import SandboxError, images
 
     try:
@@ -239,10 +239,10 @@ OURS = "podium"
 
 
 class InstalledParts(Mapping[str, Any]):
-    """Suites, systems or exporters of installed packages, by name; imported on first use."""
+    """Suites, systems or exporters of installed packages, by name; imported when first used."""
 
     def __init__(self, group: Group) -> None:
-        """Store the group; the search of installed packages (some 30 ms) is done on first use."""
+        """Store the group's name; the search of installed packages (30 ms) is done on first use."""
         self._group: Group = group
         self._loaded: dict[str, Any] = {}
 
@@ -251,21 +251,21 @@ class InstalledParts(Mapping[str, Any]):
         return {entry.name: entry for entry in entry_points(group=self._group)}
 
     def __getitem__(self, name: str) -> Any:
-        """Return the object of this name; KeyError if unknown, UserError if it cannot be loaded."""
+        """Return the object called `name`; KeyError if unknown, UserError if loading it fails."""
         if name not in self._loaded:
             self._loaded[name] = self._load(self._entries[name])
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether an installed package offers this name; does not import the object."""
+        """Return whether an installed package offers `name`; does not import the object."""
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names; imports no object."""
+        """Yield the names of all offered objects; imports no object."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return the number of names."""
+        """Return the number of offered objects."""
         return len(self._entries)
 
     def package(self, name: str) -> str:

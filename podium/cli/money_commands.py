@@ -58,7 +58,7 @@ def prices(add: Arguments) -> None:
 
 
 def prices_command(args: argparse.Namespace) -> int:
-    """Run an action on price books; return 1 if `verify` or `diff` found a difference."""
+    """Run a command on price books; return 1 if `verify` or `diff` found a difference, else 0."""
     actions = {
         "list": _list,
         "verify": _verify_book,
@@ -71,7 +71,7 @@ def prices_command(args: argparse.Namespace) -> int:
 
 
 def reprice_command(args: argparse.Namespace) -> int:
-    """Show what runs would have cost, write it if --out is given; return 0."""
+    """Show what runs would have cost by another price book, and write it to --out; return 0."""
     from podium.harness.ledger.runs import system_runs_below
     from podium.harness.prices import read_book
     from podium.harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
@@ -135,7 +135,7 @@ def _verify_book(args: argparse.Namespace) -> int:
 
 
 def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], list[str]]:
-    """Return a book's problem and differences as facts, and the same as lines of text."""
+    """Return a price book's error, or differences from genai-prices, as facts and as text."""
     from podium.harness.prices import read_book
     from podium.harness.prices.snapshot import compared, show_changes
 
@@ -223,7 +223,7 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _models(args: argparse.Namespace) -> list[str]:
-    """Return the models to price: named ones, a pool's, or those of all live built-in pools."""
+    """Return the models to price: those of --models, of --pool, or of all live built-in pools."""
     from podium.harness.pool_config import POOLS, read_pool
 
     if args.models:
@@ -269,7 +269,7 @@ def audit_command(args: argparse.Namespace) -> int:
 
 
 def _predictions(args: argparse.Namespace) -> int:
-    """Audit prediction files of RouterArena; return 1 if a rule is broken."""
+    """Audit prediction files of RouterArena; return 1 if one of its rules is broken, else 0."""
     from podium.reports.audit.routerarena_audit import (
         audit_predictions,
         predictions_json,
@@ -292,7 +292,7 @@ def _predictions(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace) -> None:
-    """Raise UserError if an option would have no effect or an output file is not an audit."""
+    """Raise UserError if an audit's option would have no effect, or overwrite a foreign file."""
     from podium.cli.grade_commands import refuse_box
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
@@ -342,7 +342,7 @@ def _query(args: argparse.Namespace) -> int:
 
 
 def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconciliation]]":
-    """Yield, for each invoice, the check of invariant I10 and the comparison with the ledger."""
+    """Yield each invoice's check (invariant I10), and its comparison with the ledger."""
     from podium.harness.ledger.join import rows_of
     from podium.harness.ledger.runs import system_runs_below
     from podium.reports.audit import AuditFault, InvariantCheck
@@ -386,7 +386,7 @@ ABSENT = (
 
 
 def manifest_command(args: argparse.Namespace) -> int:
-    """Run an action on a manifest; return 1 if `verify` found a change."""
+    """Run a command on a run's manifest; return 1 if `verify` found a change, else 0."""
     actions = {
         "write": _write,
         "verify": _verify_manifest,

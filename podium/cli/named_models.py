@@ -11,10 +11,10 @@ KNOWN = ("pool", "learnt", "seed")
 
 
 class NamedSystemAPI(SystemAPI):
-    """An Inspect model that answers by a system, given its name and `pool`, `learnt`, `seed`."""
+    """An Inspect model that answers by a system; settings are `pool`, `learnt` and `seed`."""
 
     def make(self) -> SystemInPlay:
-        """Return the system; UserError if it needs parts that Inspect's command cannot give."""
+        """Return the system; UserError if an argument is unknown or the system cannot answer."""
         from podium.serving.models import ModelSource, served_models
 
         arguments = self.arguments

@@ -15,7 +15,7 @@ from podium.harness.text import pluralise, say
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 URL = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:\d+)?(/[!#->A-[\]-~]*)?")
-"""A server's URL, without a user before `@` and without a query: both may be keys."""
+"""A server's URL, without a user before `@` and without a query: each of these may be a key."""
 OWN = "openai-api/"
 """Prefix of a model id on an OpenAI-compatible server: `openai-api/NAME/MODEL`."""
 RATES = ("input", "output", "cache_read")
@@ -75,7 +75,7 @@ def pool_command(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace, spec: Any) -> int:
-    """Run `podium doctor` on the file; with test questions (a drill) if a model can be called."""
+    """Run `podium doctor` on the new pool file, with test questions (a drill) if possible."""
     from podium.cli.run_commands import doctor_command
     from podium.harness.run.drill import fit_for_drill
 
@@ -90,7 +90,7 @@ def _checked(args: argparse.Namespace, spec: Any) -> int:
 
 
 def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
-    """Return the workers and the conductor from options; UserError for the first mistake."""
+    """Return workers (name -> TOML) and the conductor's name from options; UserError if invalid."""
     if not (args.no_drill or args.yes or sys.stdin.isatty()):
         refusal = "A drill costs money, and there is no terminal to ask"
         raise UserError(f"{refusal}. Add --yes, or --no-drill.")
@@ -112,7 +112,7 @@ def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
 
 
 def _by_worker(option: str, values: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return worker -> value of an option, given as VALUE for all or NAME=VALUE for one."""
+    """Return worker -> value of an option; the user writes VALUE for all or NAME=VALUE for one."""
     every, single = dict[str, str](), dict[str, str]()
     for value in values:
         name, equals, setting = value.partition("=")
@@ -124,7 +124,7 @@ def _by_worker(option: str, values: Sequence[str], names: Iterable[str]) -> dict
 
 
 def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
-    """Ask at the terminal for workers and conductor; repeat a question after an invalid answer."""
+    """Ask at the terminal for workers (name -> TOML) and the conductor's name; return both."""
     if args.base_url or args.key_variable or args.price or not sys.stdin.isatty():
         raise UserError(FLAGS)
     workers, place, variable, again = dict[str, str](), "openai", "", "y"
@@ -178,7 +178,7 @@ def _worker(name: str, workers: Iterable[str], hint: str = "") -> str:
 
 
 def _provider(text: str) -> str:
-    """Return the name if Inspect has this provider; UserError otherwise."""
+    """Return `text` if Inspect has a provider of this name; UserError otherwise."""
     from inspect_ai._util.registry import registry_find, registry_info
     from inspect_ai.model._providers import providers
 
@@ -207,7 +207,7 @@ def _variable(text: str) -> str:
 
 
 def _model(model_id: str, url: str, variable: str, prefix: str = "") -> str:
-    """Return Inspect's id of a model from its id at the provider or server."""
+    """Return Inspect's id of a model, given the model's id at its provider or server."""
     if not re.fullmatch(r"[!#-.0-[\]-~][!#-[\]-~]*", model_id):
         raise UserError(f"{model_id[:40]!r} is not a model id. Use a word without spaces.")
     model_id = prefix + model_id
@@ -227,7 +227,7 @@ def _model(model_id: str, url: str, variable: str, prefix: str = "") -> str:
 
 
 def _price(text: str) -> str:
-    """Return the TOML line of the user's price; UserError if it cannot be read."""
+    """Return the TOML line of a price that the user gave; UserError if it cannot be read."""
     from podium.harness.prices.book import price_from
 
     rates = [rate.strip() for rate in text.split(",")]
@@ -239,7 +239,7 @@ def _price(text: str) -> str:
 
 
 def _listed(model: str) -> str:
-    """Return the TOML line of a model's price in the newest book; empty if it has none."""
+    """Return the TOML line of a model's price in the newest book; empty if the book has none."""
     from podium.harness.prices.book import newest_list
 
     book = newest_list()

@@ -13,7 +13,7 @@ from podium.harness.text import fitted_text, say
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0, or the exit code of --gate."""
+    """Write a report of logs, and print it; return 0, or with --gate the exit code of its rules."""
     from podium.cli.gate_option import GateOption
     from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions
@@ -49,7 +49,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: Any) -> Any:
-    """Return the comparison with --against for --site; without --site, print it, return None."""
+    """Return the comparison with the run of --against for --site; without --site, print it."""
     from podium.reports.against import difference_of_runs, write_against
     from podium.reports.report import report_of
     from podium.reports.site import refuse_foreign_site
@@ -65,7 +65,7 @@ def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: An
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
-    """Return the given directories of runs, and of trainings; UserError if options conflict."""
+    """Return the directories of runs, and those of trainings; UserError if options conflict."""
     from podium.reports.training_runs import is_training
 
     trainings = [folder for folder in args.dirs if is_training(folder)]
@@ -96,7 +96,7 @@ def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
 
 
 def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, **opts: Any) -> None:
-    """Write the pages of a report, with further `SiteOptions`, and print their address."""
+    """Write a report's HTML pages, with further `SiteOptions`, and print the pages' address."""
     from podium.reports.site import SiteOptions, write_site
 
     pages = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **opts), beside)
@@ -104,7 +104,7 @@ def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, *
 
 
 def view_command(args: argparse.Namespace) -> int:
-    """Serve the pages of runs until a signal; return 0."""
+    """Serve the pages of runs until a signal stops the server; return 0."""
     from podium.reports.blocks import ReportOptions
     from podium.reports.site.view import ViewOptions, serve_view
 
@@ -114,7 +114,7 @@ def view_command(args: argparse.Namespace) -> int:
 
 
 def power_command(args: argparse.Namespace) -> int:
-    """Print how many questions and epochs are needed; return 0."""
+    """Print how many questions and epochs an effect needs to be detected; return 0."""
     from podium.reports.power import assumed_variance, measured_variances, power_text
 
     guess = {key: getattr(args, key) for key in ("discordant", "accuracy", "correlation", "within")}

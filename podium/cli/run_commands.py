@@ -19,7 +19,7 @@ from podium.harness.text import fitted_text, say
 
 
 def run_request(args: argparse.Namespace, **values: Any) -> Any:
-    """Return the `RunRequest` of a command's arguments; other fields keep their defaults."""
+    """Return a `RunRequest` from a command's arguments; other fields keep their defaults."""
     from podium.harness.run.catalogue import RunRequest
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
@@ -32,7 +32,7 @@ def run_request(args: argparse.Namespace, **values: Any) -> Any:
 
 
 def _system_options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return system -> option -> value, from the run file; values of -S override the file's."""
+    """Return system -> option -> value: those of the run file, overridden by those of -S."""
     stated: dict[str, dict[str, Any]] = getattr(args, "system_options", {})
     options = {name: dict(values) for name, values in stated.items()}
     for system, name, value in getattr(args, "S", ()):
@@ -67,7 +67,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
-    """Run, estimate or check a request, once for each budget size of --equal; return exit code."""
+    """Run, estimate or check a request, once per budget size of --equal; return the exit code."""
     from podium.harness.reply_cache import PaidReplies
     from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.estimate import estimate, estimate_text
@@ -94,7 +94,7 @@ def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
 
 
 def _take_file(args: argparse.Namespace) -> None:
-    """Fill in the arguments that were not typed from the run file, if one is given."""
+    """If a run file is given, take from it all arguments that the user did not type."""
     if getattr(args, "file", None):
         from podium.cli.run_file import take_run_file
 
@@ -102,14 +102,14 @@ def _take_file(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    """Write the report that a run file requests; return 0."""
+    """Write the report with the options that the run file has for it; return 0."""
     words: argparse.Namespace = args.commands["report"].parse_args([str(args.log_dir)])
     vars(words).update(args.report)
     return report_command(words)
 
 
 def _sharded(args: argparse.Namespace) -> Any:
-    """Return a function that runs a request in shards; None for a run in this process."""
+    """Return a function that runs a request in shards; None if --shards is not given."""
     if args.shards is None:
         for name in ("launcher", "address"):
             if getattr(args, name) is not None:
@@ -141,7 +141,7 @@ def shard_command(args: argparse.Namespace) -> int:
 
 
 PRACTICE = ("practice-choice", "practice-composed")
-"""A suite that one worker can answer, and a suite that needs two (for facts, and for maths)."""
+"""A suite that one worker can answer, and a suite that needs two workers (for facts, for maths)."""
 SYSTEMS = """
 single best-single self-consistency moa-lite conductor-prompted compute-matched-usd random-worker
 oracle
@@ -150,11 +150,11 @@ CHECKPOINTS = ("conductor", "conductor-untrained")
 """The trained conductor and its initial checkpoint: in NumPy, without torch."""
 RECORDED = "recorded-aime25"
 SELECTION = 20
-"""Train questions per worker and suite; fewer than in `podium run`, to keep the demo short."""
+"""Train questions per worker and suite in the demo; fewer than in `podium run`, to save time."""
 
 
 def demo_command(args: argparse.Namespace) -> int:
-    """Run practice suites and recorded AIME25, print each table as it finishes; return 0."""
+    """Run practice suites and recorded AIME25, print the tables, write a report; return 0."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.preflight import why_unfit
@@ -197,7 +197,7 @@ def demo_command(args: argparse.Namespace) -> int:
 
 
 def _not_run(systems: Sequence[str], catalogue: Any) -> str:
-    """Return a sentence on the suites and systems that the demo leaves out."""
+    """Return a sentence on how many suites and systems the demo leaves out."""
     n_systems = len([name for name in catalogue.systems if name not in systems])
     n_suites = len([name for name in catalogue.suites if name not in PRACTICE])
     return f"Not run: {n_suites} suites (`podium suites`), {n_systems} systems (`podium systems`)."
@@ -223,7 +223,7 @@ def record_command(args: argparse.Namespace) -> int:
 
 
 def serve_command(args: argparse.Namespace) -> int:
-    """Serve models until a signal, or make a key for a client; return 0."""
+    """Serve systems as models until a signal, or make an access key for a client; return 0."""
     from podium.serving.access_keys import new_key
     from podium.serving.launch import EndpointRequest, serve_models
 
@@ -286,7 +286,7 @@ def doctor_command(args: argparse.Namespace) -> int:
 
 
 def _drilled(check: Any, args: argparse.Namespace) -> Any:
-    """Return `check` with the results of a drill, a question to each model, if the user agrees."""
+    """Ask each model a question (a drill) if the user agrees; return `check` with the results."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
 

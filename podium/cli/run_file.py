@@ -31,15 +31,15 @@ OPTIONS = {
     "suites": "suite", "systems": "system", "task_args": "T", "grace_s": "grace",
     "suite_limits": "suite_limit",
 }  # fmt: skip
-"""Key of the file -> argparse name of the option of the same meaning, if they differ."""
+"""Key of the run file -> argparse name of the option of the same meaning, if the names differ."""
 PARTS = ("suites", "systems", "train_on")
 PLACES = (*PARTS, "log_dir", "profile", "pool", "gate")
-"""Keys whose values may be relative to the file's folder."""
+"""Keys whose values may be paths relative to the run file's folder."""
 HEAD = "# `podium run` on this file is this run. Relative paths start at the file's folder.\n"
 
 
 def take_run_file(args: argparse.Namespace) -> None:
-    """Set the arguments that the user did not type from the run file; merge tables by entry."""
+    """Set arguments that the user did not type to the run file's values; merge tables by key."""
     if not args.file.is_file():
         raise UserError(f"There is no run file {args.file}. Write one with --save-run.")
     content = read_limited(args.file, SETTINGS)
@@ -55,7 +55,7 @@ def take_run_file(args: argparse.Namespace) -> None:
 
 
 def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a run file by key; UserError names the first invalid key."""
+    """Return a run file's values by key; UserError names the first invalid key."""
     try:
         data = parse_toml(content)
     except ValueError as error:
@@ -74,7 +74,7 @@ def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dic
 def _typed(
     path: Path, data: Mapping[str, Any], types: Mapping[str, Any], table: str = ""
 ) -> dict[str, Any]:
-    """Return a table's values with their fields' types; a text is not accepted as a number."""
+    """Return a TOML table's values in their fields' types; a text is no valid number."""
     for name in (name for name in data if name not in types):
         raise no_such("key", name, types, f"{path}{table and ', in [report],'} may have: ")
     values: dict[str, Any] = {}
@@ -93,14 +93,14 @@ def _wrong(path: Path, name: str, reason: object) -> UserError:
 
 
 def _number_words(name: str, value: Any) -> list[str]:
-    """Return a key's numbers in the form of its command-line option: `5`, or `openai=5`."""
+    """Return a key's numbers as its command-line option takes them: `5`, or `openai=5`."""
     if name in ("rpm", "suite_limits"):
         return [f"{key}={number}" for key, number in value.items()]
     return [str(value)] if isinstance(value, int | float | Decimal) else []
 
 
 def _placed(name: str, value: Any, folder: Path) -> Any:
-    """Return a value with its relative paths resolved against a folder."""
+    """Return the value of key `name`, with relative paths resolved against `folder`."""
     if name in ("log_dir", "profile", "gate"):
         return folder / Path(value).expanduser()
     if isinstance(value, tuple):
@@ -111,7 +111,7 @@ def _placed(name: str, value: Any, folder: Path) -> Any:
 
 
 def save_run_file(args: argparse.Namespace, request: RunRequest) -> None:
-    """Write the run file of a request, with the options of its shards and its report."""
+    """Write a run file with a request, and with the options of its shards and its report."""
     path: Path = args.save_run
     refuse_unwritable_file(path, "--save-run")
     if path.exists():
@@ -123,7 +123,7 @@ def save_run_file(args: argparse.Namespace, request: RunRequest) -> None:
 
 
 def _toml(name: str, value: Any, path: Path) -> str:
-    """Return a value as TOML; paths below the file's folder are relative to it."""
+    """Return a value as TOML; paths in the run file's folder become relative to the folder."""
     plain = TypeAdapter(Any).dump_python(_placed(name, value, Path.cwd()), mode="json")
     folder = path.parent.absolute()
     return toml(plain).replace(f'"{folder}/', '"') if name in PLACES else toml(plain)

@@ -75,7 +75,7 @@ def _carried_out(training: Any, report: Callable[[object], None]) -> str:
 
 
 def _plot(folders: Sequence[Path], to: Path) -> int:
-    """Plot learning curves, as an image if `to` is a file, as a page if a folder; return 0."""
+    """Plot learning curves: an image if `to` is a file, a page if `to` is a folder; return 0."""
     if to.suffix and not to.is_dir():
         refuse_unwritable_file(to, "--to")
         from podium.reports.training_plot import draw_curves
@@ -125,11 +125,12 @@ def _prompts(run: Path) -> list[str]:
 
 NAME = "conductor, study"
 PUBLIC = 400
-"""Questions per practice suite that train a tokenizer if the source's texts must stay private."""
+"""Questions per practice suite that train a tokenizer if the texts of a study's source must stay
+private."""
 
 
 def study_for(settings: Any) -> Any:
-    """Return a config's `[verdicts]` as training data; UserError if its split has several folds."""
+    """Return the grades of a config's `[verdicts]` to train on; UserError if in several folds."""
     from podium.baselines.route_eval import split_matrix
     from podium.baselines.verdict_sources import SOURCES
     from podium.conductor.verdict_reward import split_verdicts
@@ -158,8 +159,9 @@ def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]
     """Return the rows of trained checkpoints on the test questions of one split.
 
     `best` is the index of the best single worker. A single checkpoint gives one row with a verdict.
-    Several give a row of means over seeds, with a verdict, and then a row per seed without verdict.
-    UserError if a checkpoint has another study or split, or if two have the same seed.
+    Several checkpoints give a row of means over seeds, with a verdict, and then a row per seed
+    without a verdict. UserError if a checkpoint was trained on another source or split, or if two
+    have the same seed.
     """
     rows = [_row(folder, judged, best) for folder in folders]
     if len({row.system for row in rows}) < len(rows):
@@ -222,7 +224,7 @@ class AblationRun:
 
     @property
     def run(self) -> Path:
-        """Return the run folder of the training."""
+        """Return the folder that the training writes."""
         return self.training.out
 
     @property
@@ -279,7 +281,7 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 
 def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> None:
-    """Train in a subprocess, unless the training is finished; UserError if it does not finish."""
+    """Train in a subprocess, unless already finished; UserError if the training does not finish."""
     from podium.conductor.training.ablations import copy_warm_start
     from podium.conductor.training.run_folder import training_finished
 
@@ -301,7 +303,7 @@ def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> 
 
 
 def _waited(command: list[str]) -> int:
-    """Run a command and return its exit code; on Ctrl-C, first wait until it has ended."""
+    """Run a command and return its exit code; on Ctrl-C, wait for its end before raising."""
     process = subprocess.Popen(command)
     try:
         return process.wait()
@@ -311,7 +313,7 @@ def _waited(command: list[str]) -> int:
 
 
 def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None:
-    """Run a training's best checkpoint on its validation splits; resumes an earlier evaluation."""
+    """Run a training's best checkpoint on validation splits; resumes an earlier evaluation."""
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.estimate import estimate
     from podium.harness.run.run import run_job
@@ -338,7 +340,7 @@ def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None
 
 
 def _table(listed: Any, out: Path) -> str:
-    """Write the table of all ablations to the folder; return it as text for a terminal."""
+    """Write the table of all ablations to `out / "report"`; return it as text for a terminal."""
     from podium.reports.ablation_table import AblationRuns, write_ablations
 
     ablations: list[AblationRuns] = []
@@ -415,7 +417,7 @@ def route_command(args: argparse.Namespace) -> int:
 
 
 def whole_matrix(source: str, data: Path | None) -> Any:
-    """Return a source's grade matrix, without questions that lack a worker's grade.
+    """Return a source's grade matrix, without questions that lack the grade of some worker.
 
     A note in the matrix has the number of questions left out.
     """
@@ -439,7 +441,7 @@ def whole_matrix(source: str, data: Path | None) -> Any:
 
 
 def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> None:
-    """Raise UserError, before fitting, if --save cannot save the router."""
+    """Raise UserError, before the fit, if --save cannot save the trained router."""
     if args.save and not matrix.publishable:
         raise UserError(
             f"{matrix.name} must not be published, and a router would contain it. Leave --save out."

@@ -1,1 +1,1 @@
-"""`podium serve`: systems as models, with the cost of each request, over three client APIs."""
+"""`podium serve`: systems as models over three client APIs, with the cost of each request."""

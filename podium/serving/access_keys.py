@@ -30,7 +30,7 @@ from podium.serving.exchange import Refusal
 PREFIX = "podium-"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 LONGEST = 4096
-"""Maximum characters of a key."""
+"""Maximum characters of an access key."""
 Usd = Annotated[Decimal, Field(gt=0, le=1_000_000_000)]
 
 
@@ -60,15 +60,15 @@ class Caller:
     models: tuple[str, ...] | None = None
 
     def may_ask(self, *names: str) -> bool:
-        """Return whether the client may use the model that has all these `names`."""
+        """Return whether the client may use a model, given all ids (`names`) of this model."""
         return self.models is None or any(name in self.models for name in names)
 
 
 class Keys:
-    """The currently valid keys; without a keys file, each client is a `Caller` without a name."""
+    """The currently valid access keys; without a keys file, no client needs a key."""
 
     def __init__(self, path: Path | None, tell: Callable[[str], None]) -> None:
-        """Read the keys file; UserError if it is invalid. `tell` prints later warnings."""
+        """Read the keys file; UserError if it is invalid. `tell` prints warnings of later reads."""
         self._path, self._tell = path, tell
         self._keys: Mapping[str, AccessKey] = {}
         self._seen = _state(path) if path else None
@@ -76,7 +76,7 @@ class Keys:
             self._read(path)
 
     def caller(self, headers: Mapping[str, str]) -> Caller:
-        """Return the client of a request, by lower-case headers; Refusal (401) for a bad key."""
+        """Return the client that sent a request's headers; Refusal (401) if its key is invalid."""
         if self._path is None:
             return Caller()
         self._refresh(self._path)
@@ -91,7 +91,7 @@ class Keys:
         return caller
 
     def _refresh(self, path: Path) -> None:
-        """Read the file again if it has changed; if it is invalid, warn once and keep old keys."""
+        """Read the keys file again if it changed; if invalid, warn once and keep the old keys."""
         # The state is stored before the file is read, so that later writes are noticed next time.
         if (now := _state(path)) == self._seen:
             return
@@ -109,11 +109,11 @@ class Keys:
 
 
 LIMITS = ("max_usd", "max_usd_per_day", "concurrency", "models")
-"""Fields of an `AccessKey` that are copied to its `Caller`."""
+"""Fields of an `AccessKey` that are copied to the client's `Caller`."""
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """Return a file's inode, size and times, to detect changes; None if it does not exist."""
+    """Return a file's inode, size and times, to detect changes; None if the file does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -122,7 +122,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 def _key_of(headers: Mapping[str, str]) -> str:
-    """Return a request's key: from `Authorization`, else from Anthropic's `x-api-key`."""
+    """Return a request's access key: from `Authorization`, else from Anthropic's `x-api-key`."""
     header = headers.get("authorization")
     if header is None:
         key = headers.get("x-api-key", "").strip()
@@ -139,7 +139,7 @@ def _unauthorised(reason: str) -> Refusal:
 
 
 def read_keys(path: Path) -> Mapping[str, AccessKey]:
-    """Return a file's keys by name; UserError names the line and the field of a mistake."""
+    """Return a file's access keys by name; UserError names the line and field of a mistake."""
     try:
         return _parsed(read_limited(path, SETTINGS), path)
     except OSError as error:
@@ -167,7 +167,7 @@ def _parsed(content: bytes, path: Path) -> Mapping[str, AccessKey]:
 
 
 def _line_of(text: str, field: str) -> int:
-    """Return the 1-based line of a field, or of its table if the table lacks it."""
+    """Return the line number, from 1, of a key's field in a keys file; if absent, of its table."""
     name, _, inner = field.partition(".")
     head = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}\b""")
     lines = text.splitlines()
@@ -181,7 +181,7 @@ def _line_of(text: str, field: str) -> int:
 
 
 def new_key(path: Path, name: str) -> str:
-    """Append a new key's digest to a file and return the key, which is shown only once."""
+    """Append the digest of a new access key to a file and return the key, which is shown once."""
     if not re.fullmatch(NAME, name):
         raise UserError(
             f"{name!r} is not a valid key name. Use at most 64 letters, digits, - and _."

@@ -23,7 +23,7 @@ A_REQUEST = LimitName("--max-usd-per-query", one="request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLimits:
-    """Limits of requests; None is no limit. A key's own limits override these."""
+    """Limits of client requests; None: no limit. Limits of an access key override these limits."""
 
     max_usd: Decimal | None = None
     max_usd_per_query: Decimal | None = None
@@ -33,7 +33,7 @@ class ServingLimits:
     """Maximum model calls of one client request."""
     deadline_s: float = 600
     concurrency: int = 64
-    """Maximum concurrent requests of one key."""
+    """Maximum concurrent requests of one access key."""
 
 
 class RequestBefore(Protocol):
@@ -41,22 +41,22 @@ class RequestBefore(Protocol):
 
     @property
     def key(self) -> str | None:
-        """Name of the client's access key; None if no key was needed."""
+        """Return the name of the client's access key; None if no key was needed."""
         ...
 
     @property
     def day(self) -> date:
-        """The day in UTC on which the request was admitted."""
+        """Return the day in UTC on which the request was admitted."""
         ...
 
     @property
     def rows(self) -> Sequence[Call]:
-        """The request's model calls: one row per attempt."""
+        """Return the request's model calls: one row per attempt."""
         ...
 
 
 class Purse(NamedTuple):
-    """The scope of one spend meter: all clients or one access key, in total or on one day."""
+    """What one spend meter counts: dollars of all clients or of one key, in total or on a day."""
 
     everybody: bool = True
     key: str | None = None
@@ -64,21 +64,21 @@ class Purse(NamedTuple):
 
 
 def _purses(key: str | None, day: date) -> tuple[Purse, ...]:
-    """Return the scopes of the spend meters that must admit a request's calls, in this order."""
+    """Return what the spend meters of a request count, in the order in which they admit a call."""
     return Purse(False, key, day), Purse(False, key), Purse(day=day), Purse()
 
 
 @dataclass(frozen=True, slots=True)
 class SpentBefore:
-    """What earlier server processes spent: the initial amounts of the spend meters."""
+    """What earlier server processes spent, from which the spend meters start."""
 
     by_purse: Mapping[Purse, SpentSoFar] = field(default_factory=dict[Purse, SpentSoFar])
     unpriced: str = ""
-    """Why no dollar limit can be enforced (calls of unknown cost); empty if all can be."""
+    """Why no dollar limit can be enforced (calls of unknown cost); empty if every cost is known."""
 
     @classmethod
     def of(cls, requests: Iterable[RequestBefore]) -> "SpentBefore":
-        """Add up the cost of the journals' requests for each scope."""
+        """Add up the cost of requests in the journals for each spend meter."""
         rows: dict[Purse, list[Call]] = defaultdict(list)
         for request in requests:
             for purse in _purses(request.key, request.day):
@@ -91,7 +91,7 @@ class SpentBefore:
 
 
 class Admission:
-    """Admits requests within the limits, and keeps the spend meters of all clients."""
+    """Admits requests within the limits, and keeps the meters of dollars spent by all clients."""
 
     def __init__(
         self,
@@ -100,21 +100,21 @@ class Admission:
         clock: Callable[[], datetime],
         earlier: SpentBefore | None = None,
     ) -> None:
-        """Start with the cost of `earlier`; UserError if it is unknown and a limit is set."""
+        """Count the cost of `earlier` requests; UserError if unknown and a limit is set."""
         self._book, self.limits, self._clock = book, limits, clock
         self._before = earlier or SpentBefore()
         self._day = date.min
         self._meters: dict[Purse, Spend] = {}
         self._within: Counter[str | None] = Counter()
         self.spend = self._meter(Purse(), limits.max_usd, LimitName("--max-usd"))
-        """The spend meter of all requests together."""
+        """The meter of the dollars that all requests together spent."""
         shared = limits.max_usd, limits.max_usd_per_day, limits.max_usd_per_key
         if self._before.unpriced and any(limit is not None for limit in shared):
             raise UserError(self._before.unpriced)
 
     @contextmanager
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
-        """Admit one request for the duration of the block, and yield its spend meter."""
+        """Admit a request for a `with` block, yield its meter; Refusal if a limit is reached."""
         if not caller.may_ask(model, *also):
             raise Refusal(403, "forbidden", f"This key has no access to {model}.", param="model")
         cap = caller.concurrency or self.limits.concurrency
@@ -132,7 +132,7 @@ class Admission:
             self._within[caller.name] -= 1
 
     def refusal(self, stopped: SpendLimit) -> Refusal:
-        """Return the refusal (429) of a request that its own or a shared spend limit stopped."""
+        """Return the refusal (429) of a request which a limit in dollars stopped."""
         wait = None
         if isinstance(stopped, DayLimit):
             wait = max(1, ceil((stopped.ends - self._clock()).total_seconds()))
@@ -140,11 +140,11 @@ class Admission:
 
     @property
     def in_flight(self) -> int:
-        """Number of requests in flight."""
+        """Return the number of requests in flight."""
         return self._within.total()
 
     def _above(self, caller: Caller) -> tuple[Spend, ...]:
-        """Return a request's shared spend meters, one per scope, with their current limits."""
+        """Return the spend meters that a request shares with others, with their current limits."""
         day = self._today()
         ends = datetime.combine(day + timedelta(days=1), time(), UTC)
         a_keys_day = LimitName(f"{caller.name}.max_usd_per_day", NEXT_DAY, ends=ends)
@@ -161,7 +161,7 @@ class Admission:
         return tuple(self._meter(purse, *pair) for purse, pair in zip(purses, limits, strict=True))
 
     def _today(self) -> date:
-        """Return today's date in UTC; on a new day, drop the spend meters of the previous day."""
+        """Return today's date in UTC; on a new day, drop the spend meters of earlier days."""
         # Requests in flight keep the meters they were admitted with. If the system clock is set
         # back, a day's dollars are not granted twice.
         if (day := self._clock().astimezone(UTC).date()) > self._day:
@@ -170,7 +170,7 @@ class Admission:
         return self._day
 
     def _meter(self, purse: Purse, limit: Decimal | None, name: LimitName) -> Spend:
-        """Return a scope's spend meter; sets its limit anew, since the keys file may change."""
+        """Return a spend meter; sets its limit each time, since the keys file may have changed."""
         if purse not in self._meters:
             spent = self._before.by_purse.get(purse, SpentSoFar())
             self._meters[purse] = Spend(
@@ -184,7 +184,7 @@ class Admission:
         return meter
 
     def _refuse_spent(self, above: Sequence[Spend]) -> None:
-        """Raise Refusal (429) if a limit is reached; checks limits without daily reset first."""
+        """Raise Refusal (429) if a dollar limit is reached; limits with daily reset come last."""
         for meter in sorted(above, key=lambda each: each.name.ends is not None):
             if meter.limit is None:
                 continue

@@ -1,4 +1,4 @@
-"""The fields of a request in Anthropic's dialect; other fields are refused by name."""
+"""The fields of a request to Anthropic's Messages API; a request with other fields is refused."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -184,7 +184,7 @@ class _ContextManagement(_Fields):
 
 
 class CountFields(_Fields):
-    """Fields of a request to count tokens."""
+    """Fields of a request that asks Anthropic's API to count tokens."""
 
     model: Name
     messages: Annotated[
@@ -206,7 +206,7 @@ class CountFields(_Fields):
 
 
 class MessageFields(CountFields):
-    """Fields of a request for a message."""
+    """Fields of a request that asks Anthropic's API for a message."""
 
     max_tokens: Annotated[int, Field(ge=1, lt=2**31)]
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -225,7 +225,7 @@ Found = TypeVar("Found", bound=CountFields)
 
 
 def read_fields(kind: type[Found], body: Mapping[str, Any]) -> Found:
-    """Return the validated fields of a request body; Refusal names the first invalid field."""
+    """Return the validated fields of a request's body; Refusal names the first invalid field."""
 
     def name_of(place: Place) -> str:
         return ".".join(str(key) for key in place if key not in (WORDS, BLOCKS))

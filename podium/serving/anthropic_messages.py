@@ -81,32 +81,32 @@ COUNTING_S = 30.0  # timeout of all providers' token counts, in seconds
 
 
 class AnthropicMessages:
-    """Requests and replies of POST /v1/messages."""
+    """The dialect of POST /v1/messages, Anthropic's API: reads requests, writes replies."""
 
     name: DialectName = "messages"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Parse a request body; Refusal (400) names the field that is invalid or not supported."""
+        """Parse a request's body; Refusal (400) names a field that is invalid or not supported."""
         fields = read_fields(MessageFields, body)
         config, params = _sampling(fields)
         return await _request(fields, config, params, stream=bool(fields.stream))
 
     async def read_count(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Parse the body of a request that asks for a token count only; Refusal as in `read`."""
+        """Parse the body of a request for a token count; Refusal (400) names an invalid field."""
         return await _request(read_fields(CountFields, body), GenerateConfig(), {})
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
-        """Return the body of a reply that is not streamed."""
+        """Return the body of a reply that is not streamed: Anthropic's message object."""
         return _message(reply).model_dump()
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return the body of an error reply; `error_code` in it is the `RefusalKind`."""
+        """Return the body of an error reply; its `error_code` is the `RefusalKind`."""
         details = {"error_code": refusal.kind, "param": refusal.param}
         error = {"type": ERROR_TYPES[refusal.kind], "message": str(refusal), "details": details}
         return {"type": "error", "error": error, "request_id": trace}
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> "MessageStream":
-        """Return the writer of a streamed reply."""
+        """Return the writer of the events of a streamed reply."""
         return MessageStream(self, trace)
 
 
@@ -156,14 +156,14 @@ async def _conversation(fields: CountFields) -> list[ChatMessage]:
 
 
 def _system(fields: CountFields) -> Iterator[ChatMessage]:
-    """Yield one system message per block: Anthropic drops blocks that begin like its header."""
+    """Yield a message per system block: Anthropic drops a block that begins with its header."""
     system = fields.system or ""
     texts = [system] if isinstance(system, str) else [block.text for block in system]
     yield from (ChatMessageSystem(content=text) for text in texts if text)
 
 
 def _shown(messages: Sequence[ChatMessage]) -> str:
-    """Return the type of the first image or document block; empty if there is none."""
+    """Return the type of the first image or document in a conversation; empty if there is none."""
     for message in messages:
         for block in message.content if isinstance(message.content, list) else []:
             if isinstance(block, ContentImage | ContentDocument):
@@ -196,7 +196,7 @@ def _tool_choice(fields: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice |
 
 
 def _sampling(fields: MessageFields) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return the requested sampling settings, and config field -> its name in the request."""
+    """Return a request's sampling settings, and each setting's name in the request."""
     choice = fields.tool_choice
     one_call = False if choice and choice.disable_parallel_tool_use else None
     options = {
@@ -214,7 +214,7 @@ def _sampling(fields: MessageFields) -> tuple[GenerateConfig, dict[str, str]]:
 
 
 def _reasoning(fields: MessageFields) -> dict[str, tuple[str, int | str | None]]:
-    """Return config field -> (name in the request, effort or token budget; None: not set)."""
+    """Return reasoning settings: config field -> (name in the request, value; None: not set)."""
     effort = fields.output_config.effort if fields.output_config else None
     thinking = fields.thinking
     if thinking is not None and thinking.type == "adaptive":
@@ -286,27 +286,27 @@ def _message(reply: ServedReply) -> Message:
 
 
 class MessageStream:
-    """A reply as server-sent events: pings while it is pending, then a message.
+    """A reply as server-sent events: pings while the reply is pending, then a message.
 
-    `message_start` is sent only when the usage is known, since clients keep the usage in it:
+    `message_start` is sent only when the usage is known, since clients keep the usage that it has:
     anthropic's own client drops counts of `message_delta` that it does not know.
     """
 
     def __init__(self, dialect: AnthropicMessages, trace: str) -> None:
-        """Write the events for one request, whose id is `trace`."""
+        """Write the events of the reply to the request whose id is `trace`."""
         self._dialect, self._trace = dialect, trace
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield a first ping."""
+        """Yield a first ping, before the reply is known."""
         yield from self.beat(None)
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield a ping; its field `step` names the workflow step that has begun, if any."""
+        """Yield a ping; its field `step` names the workflow step that has begun, if any has."""
         extra = {} if step is None else {"step": str(step)}
         yield StreamEvent(json.dumps({"type": "ping", **extra}), "ping")
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
-        """Yield the message from `message_start` to `message_stop`."""
+        """Yield the events of the whole message, from `message_start` to `message_stop`."""
         message = _message(reply).model_dump()
         yield _event("message_start", message={**message, "content": [], "stop_reason": None})
         for index, block in enumerate(message["content"]):
@@ -316,12 +316,12 @@ class MessageStream:
         yield _event("message_stop")
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
-        """Yield an error, which ends the stream."""
+        """Yield an error event, which ends the stream."""
         yield StreamEvent(json.dumps(self._dialect.error(refusal, self._trace)), "error")
 
 
 def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
-    """Yield the events of a content block: start, content in pieces, stop."""
+    """Yield the events of a message's content block: start, content in pieces, stop."""
     is_text = block["type"] == "text"
     kind, piece = ("text_delta", "text") if is_text else ("input_json_delta", "partial_json")
     filling: str = block["text"] if is_text else json.dumps(block["input"])
@@ -334,7 +334,7 @@ def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
 
 
 def _event(name: str, **fields: Any) -> StreamEvent:
-    """Return an event that is validated with the anthropic library's types."""
+    """Return a server-sent event; the anthropic library's types validate its content."""
     event = EVENTS.validate_python({"type": name, **fields})
     return StreamEvent(json.dumps(event.model_dump()), name)
 

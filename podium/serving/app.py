@@ -35,11 +35,11 @@ from podium.serving.service import (
 )
 
 BEAT_S = 2.0
-"""Seconds between events of a pending stream: clients give up after some seconds of silence."""
+"""Seconds between events while a stream waits for its reply: clients give up after silence."""
 MOST_BYTES = 32 * 1024 * 1024
 """Maximum request body, in bytes."""
 DISCARDED = 4
-"""Drain up to this multiple of the limit, so that the client can read the 413."""
+"""Drain a body up to this multiple of `MOST_BYTES`, so that the client can read the 413."""
 BODY_S = 60.0
 CHAT, RESPONSES, MESSAGES = ChatCompletions(), OpenAIResponses(), AnthropicMessages()
 DIALECTS: Mapping[str, Dialect] = {
@@ -48,23 +48,23 @@ DIALECTS: Mapping[str, Dialect] = {
     "/v1/messages": MESSAGES,
 }
 NO_RETRY = frozenset({"out_of_budget", "loop", "unsupported_parameter"})
-"""Refusals that a client's automatic retry cannot resolve."""
+"""Kinds of refusals that a client's automatic retry cannot resolve."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Settings of the HTTP application."""
+    """Settings of the HTTP application of `podium serve`."""
 
     keys: Keys
     access: Access
     name: str
-    """This server's random id in the header `x-podium-via`."""
+    """This server's random id in the header `x-podium-via`, which detects loops."""
     grace_s: float = 30
     beat_s: float = BEAT_S
 
 
 def model_app(make: Callable[[], ModelService], settings: ServerSettings) -> ASGIApp:
-    """Return the ASGI application; `make` is called in the server's event loop."""
+    """Return the ASGI application; it calls `make` in the server's event loop."""
 
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncGenerator[None]:
@@ -209,14 +209,14 @@ async def _whole(request: Request, dialect: Dialect, pending: PendingRequest) ->
 
 
 async def _gone(request: Request, pending: PendingRequest) -> None:
-    """End the request when the client disconnects."""
+    """Stop new calls of a request when its client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     pending.hang_up(client_gone())
 
 
 async def _body(request: Request) -> Mapping[str, Any]:
-    """Return the body, a JSON object; Refusal if it is not one, too long or too slow."""
+    """Return a request's body, a JSON object; Refusal if it is no object, too long or too slow."""
     raw = await _bytes(request)
     try:
         value: object = parse_json(raw)
@@ -252,7 +252,7 @@ async def _bytes(request: Request) -> bytes:
 
 
 def _told(endpoint: _Endpoint) -> _Endpoint:
-    """Return an endpoint that answers every exception with an error object of its dialect."""
+    """Return an endpoint that answers each exception with an error body in the client's dialect."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -324,7 +324,7 @@ def _bill_headers(trace: str, bill: RequestBill | None) -> dict[str, str]:
 
 
 def _identified(application: ASGIApp) -> ASGIApp:
-    """Return an application that gives each request an id and sends it with the answer."""
+    """Return an application that gives each request an id, and sends the id with the reply."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -50,13 +50,13 @@ Bias = Annotated[float, Field(ge=-100, le=100)]
 
 
 class ChatFormat(PlainFormat):
-    """The field `response_format`."""
+    """The field `response_format` of a chat request: the format of the answer."""
 
     json_schema: SchemaFields | None = None
 
 
 class ChatToolFields(Fields):
-    """An entry of `tools`."""
+    """An entry of `tools` in a chat request: one function."""
 
     type: Literal["function"]
     function: FunctionFields
@@ -70,7 +70,7 @@ class CalledFields(Fields):
 
 
 class ChatCallFields(Fields):
-    """An entry of `tool_calls` in an assistant's message."""
+    """An entry of `tool_calls` in an assistant's message of a chat request."""
 
     id: str
     type: Literal["function"]
@@ -78,7 +78,7 @@ class ChatCallFields(Fields):
 
 
 class ChatMessageFields(Fields):
-    """An entry of `messages`; validated here, since Inspect's converter drops unknown fields."""
+    """A message of a chat request; validated here, as Inspect's converter drops unknown fields."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Any = None
@@ -130,12 +130,12 @@ FINISH: Mapping[StopReason, Literal["stop", "length", "tool_calls", "content_fil
 
 
 class ChatCompletions:
-    """The dialect of `/v1/chat/completions`."""
+    """The dialect of `/v1/chat/completions`: reads requests, writes replies."""
 
     name: DialectName = "chat"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Parse a request body; Refusal (400) if a field is invalid or not supported."""
+        """Parse a request's body; Refusal (400) if a field is invalid or not supported."""
         fields = read_fields(ChatFields, make_storable(body))
         turns = [_said(turn, f"messages[{number}]") for number, turn in enumerate(fields.messages)]
         messages, images = await read_messages(messages_from_openai(turns), "messages")
@@ -158,7 +158,7 @@ class ChatCompletions:
         )
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
-        """Return a chat completion."""
+        """Return the body of a reply that is not streamed: a chat completion."""
         message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
         message["annotations"] = []
         if reply.tool_calls:
@@ -175,16 +175,16 @@ class ChatCompletions:
         return ChatCompletion.model_validate(body).model_dump(mode="json", exclude_unset=True)
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return OpenAI's error object; the response's headers name the trace."""
+        """Return OpenAI's error object; the request's id (`trace`) is in the HTTP headers only."""
         return error_body(refusal)
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
-        """Return the writer of a streamed reply's chunks."""
+        """Return the writer of the chunks of a streamed reply."""
         return ChatStream(request, trace, created)
 
 
 def _said(value: Any, path: str) -> Any:
-    """Return a valid message without its null fields, as Inspect's converter needs it."""
+    """Return a valid message of a request without null fields, as Inspect's converter needs it."""
     message = read_fields(ChatMessageFields, value, path)
     if message.role == "tool" and message.tool_call_id is None:
         raise invalid(
@@ -254,10 +254,10 @@ def _calls(reply: ServedReply) -> list[dict[str, Any]]:
 
 
 class ChatStream:
-    """A chat completion in chunks; a heartbeat is an empty chunk."""
+    """A chat completion in chunks; while the reply is pending, a heartbeat is an empty chunk."""
 
     def __init__(self, request: ServedRequest, trace: str, created: int) -> None:
-        """Write the chunks for one request, whose id is `trace`; `created` is a Unix time."""
+        """Write the chunks of the reply to request `trace` (its id); `created` is a Unix time."""
         self._request, self._trace, self._created = request, trace, created
 
     def begin(self) -> Iterator[StreamEvent]:
@@ -265,11 +265,11 @@ class ChatStream:
         yield self._chunk({"role": "assistant", "content": "", "refusal": None})
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield an empty chunk; its field `podium.step` names the step that has begun."""
+        """Yield an empty chunk; its field `podium.step` names the workflow step that has begun."""
         yield self._chunk({}, {} if step is None else {"podium": {"step": str(step)}})
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
-        """Yield the text, the calls, the finish reason, and the usage if it was requested."""
+        """Yield the text, tool calls and finish reason, and the usage if it was requested."""
         for piece in text_pieces(reply.text):
             yield self._chunk({"content": piece})
         for index, call in enumerate(_calls(reply)):
@@ -281,7 +281,7 @@ class ChatStream:
         yield StreamEvent("[DONE]")
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
-        """Yield the error object, which clients raise as an exception, and the end mark."""
+        """Yield the error object, which clients raise as an exception, and the mark of the end."""
         yield StreamEvent(json.dumps(error_body(refusal)))
         yield StreamEvent("[DONE]")
 
@@ -292,7 +292,7 @@ class ChatStream:
         return self._event({"choices": [choice], **(extra or {})})
 
     def _event(self, fields: Mapping[str, Any]) -> StreamEvent:
-        """Return a chunk; if usage was requested, `usage` is null in all chunks but the last."""
+        """Return a chunk; if usage was requested, `usage` is null except in the last chunk."""
         body = {
             "id": f"chatcmpl-{self._trace}",
             "object": "chat.completion.chunk",

@@ -28,7 +28,7 @@ RefusalKind = Literal[
 
 
 class Refusal(PodiumError):
-    """The reason why a request gets no answer; each dialect makes its own error object of it."""
+    """Why a client's request gets no answer; each dialect writes it as its own error object."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Refusal(PodiumError):
         param: str | None = None,
         retry_after_s: int | None = None,
     ) -> None:
-        """Store the reason, the invalid field, and the seconds after which a retry can help."""
+        """Store the reason, the invalid field, and the seconds after which a retry may succeed."""
         super().__init__(sentence)
         self.status, self.param, self.retry_after_s = status, param, retry_after_s
         self.kind: RefusalKind = kind
@@ -47,7 +47,7 @@ class Refusal(PodiumError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRequest:
-    """A client's request, in any dialect."""
+    """A client's request, in a form that all dialects (client APIs) share."""
 
     dialect: DialectName
     model: str
@@ -56,18 +56,18 @@ class ServedRequest:
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
-    """The sampling fields that the client set; None means not set."""
+    """The sampling settings that the client set; None means not set."""
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Field of `config`, `tools` or `images` -> its name in the dialect, for error messages."""
+    """Field of `config`, `tools` or `images` -> its name in the request, for error messages."""
     stream: bool = False
     include_usage: bool = False
-    """Whether a stream of chat completions ends with the usage."""
+    """Whether a stream of chat completions ends with a chunk that has the usage."""
     echo: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Fields of the request that a reply repeats, in the dialect's form."""
+    """Fields of the request that the reply repeats, in the dialect's form."""
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation that the system answers."""
+        """Return the conversation that the system answers."""
         return Conversation(
             messages=self.messages,
             tools=self.tools,
@@ -78,18 +78,18 @@ class ServedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestBill:
-    """Tokens and cost of all model calls of one request; None if a part is unknown."""
+    """Tokens and cost of all model calls of one request; a field is None if a part is unknown."""
 
     visible: Usage | None
-    """Tokens of the last successful step's worker call, which is the answer; 0 without one."""
+    """Tokens of the last successful step's worker call, whose reply is the answer; 0 if none is."""
     orchestration: Usage | None
-    """Tokens of all other calls: conductor, other workers, failed attempts."""
+    """Tokens of all other calls: conductor, workers of earlier steps, failed attempts."""
     calls: int
     usd: Decimal | None
 
     @property
     def total_tokens(self) -> int | None:
-        """All tokens, orchestration included."""
+        """Return the tokens of all calls, orchestration included; None if a part is unknown."""
         if self.visible is None or self.orchestration is None:
             return None
         return self.visible.parts_total + self.orchestration.parts_total
@@ -97,14 +97,14 @@ class RequestBill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedReply:
-    """A system's answer."""
+    """A system's answer to a client's request, with the bill."""
 
     trace: str
-    """The request's id, which is also its trace's id and the header `x-request-id`."""
+    """The request's id: also that of the request's trace, and the header `x-request-id`."""
     model: str
-    """The model's id in the reply, as the client requested it."""
+    """The model's id in the reply: the id that the client requested."""
     created: int
-    """Unix time, in seconds."""
+    """When the request began: Unix time, in seconds."""
     text: str
     tool_calls: Sequence[ToolCall] = ()
     stop: StopReason = "stop"
@@ -113,12 +113,12 @@ class ServedReply:
 
 @dataclass(frozen=True, slots=True)
 class StepBegun:
-    """A workflow step that has begun, reported to the client by heartbeat events."""
+    """A workflow step that has begun; heartbeat events report it to the client."""
 
     number: int
-    """From 1, in order of start; a conductor's planning is 0."""
+    """Step number from 1, in order of start; a conductor's planning is 0."""
     of: int | None
-    """Number of steps; None if the plan is unknown."""
+    """Number of the workflow's steps; None if the plan is unknown."""
     worker: str
 
     def __str__(self) -> str:
@@ -137,10 +137,10 @@ class StreamEvent:
 
 
 class ReplyStream(Protocol):
-    """One reply as a stream of events: a beginning, heartbeats while it is pending, one end."""
+    """One reply as a stream of events: beginning, heartbeats while the reply is pending, end."""
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield the first events, before the reply is known."""
+        """Yield the first events of the stream, before the reply is known."""
         ...
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
@@ -148,21 +148,21 @@ class ReplyStream(Protocol):
         ...
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
-        """Yield the whole answer and its usage, to the end of the stream."""
+        """Yield the events of the whole reply and its usage, and end the stream."""
         ...
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
-        """Yield the dialect's own error, to the end of the stream."""
+        """Yield an error in the dialect's form, and end the stream."""
         ...
 
 
 class Dialect(Protocol):
-    """The format in which one kind of client writes requests and reads replies."""
+    """A client API: the format in which its clients write requests and read replies."""
 
     name: DialectName
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Parse a request body; Refusal (400) names the field that is invalid or not supported."""
+        """Parse a request's body; Refusal (400) names a field that is invalid or not supported."""
         ...
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -170,17 +170,17 @@ class Dialect(Protocol):
         ...
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return the body of an error."""
+        """Return the body of an error reply; `trace` is the request's id."""
         ...
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
-        """Return the writer of a streamed reply."""
+        """Return the writer of the events of a streamed reply."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """One finished request, answered or not."""
+    """One finished request, answered or refused, for the log, metrics and spans."""
 
     trace: str
     system: str
@@ -193,16 +193,16 @@ class Served:
     seconds: float
     started: datetime
     bill: RequestBill | None
-    """None if the request's calls are unknown."""
+    """The cost of the request's calls; None if the calls are unknown."""
     calls: Sequence[Call] = ()
     key: str | None = None
-    """The name of the caller's key; for the log only."""
+    """Name of the client's access key; for the log only."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The client's HTTP headers; spans use only `traceparent` and `tracestate`."""
 
 
 def tokens_of(bill: RequestBill | None) -> Mapping[str, int | None]:
-    """Return kind -> tokens of a bill, counted as in the reply's usage; None if unknown."""
+    """Return a bill's tokens by kind, counted as in the reply's usage; None if unknown."""
     visible, hidden = (bill.visible, bill.orchestration) if bill else (None, None)
     return {
         "input": visible.input_total if visible else None,
@@ -219,7 +219,7 @@ NO_ORCHESTRATION = dict.fromkeys(
 
 
 def bill_of(rows: Sequence[Call]) -> RequestBill:
-    """Return the bill of a request's calls; `visible` is 0 tokens if all calls failed."""
+    """Return the bill of a request's calls; `visible` has 0 tokens if all calls failed."""
     steps = {row.call: step_number(row.step) for row in rows if row.error is None}
     final = max((step for step in steps.values() if step is not None), default=None)
     visible = [row for row in rows if row.error is None and final and steps[row.call] == final]
@@ -233,7 +233,7 @@ def bill_of(rows: Sequence[Call]) -> RequestBill:
 
 
 def _whole(usage: Usage) -> Usage:
-    """Return the usage with a worker's own orchestration tokens added to input and output."""
+    """Return the usage with orchestration tokens of the worker itself added to input and output."""
     return replace(usage, **NO_ORCHESTRATION, total_reported=None) + _orchestration(usage)
 
 
@@ -246,12 +246,12 @@ def _orchestration(usage: Usage) -> Usage:
 Found = TypeVar("Found", bound=BaseModel)
 Place = tuple[int | str, ...]
 UNHONOURED = ("extra_forbidden", "none_required", "literal_error", "union_tag_invalid")
-"""Pydantic's error types for fields that are valid but not supported here."""
+"""Pydantic's error types for fields that are valid but not supported by podium."""
 PIECE = 160  # characters per streamed event; workers' replies arrive whole
 
 
 def checked(kind: type[Found], value: Any, name_of: Callable[[Place], str]) -> Found:
-    """Return `value` as a valid `kind`; Refusal names the first invalid field by `name_of`."""
+    """Validate `value` as class `kind`; Refusal names the first invalid field by `name_of`."""
     try:
         return kind.model_validate(value)
     except ValidationError as error:
@@ -266,13 +266,13 @@ def checked(kind: type[Found], value: Any, name_of: Callable[[Place], str]) -> F
 
 
 def invalid(name: str, reason: str) -> Refusal:
-    """Return the refusal of an invalid field."""
+    """Return the refusal (400) of a request whose field `name` is invalid."""
     sentence = f"`{name:.120}` is invalid: {reason[:1].lower()}{reason[1:]}."
     return Refusal(400, "invalid_request", sentence, param=name[:120])
 
 
 def unsupported(name: str, remedy: str) -> Refusal:
-    """Return the refusal of a valid field that is not supported here."""
+    """Return the refusal (400) of a request whose field `name` is valid but not supported."""
     sentence = f"`{name:.120}` is not supported as sent: {remedy}."
     return Refusal(400, "unsupported_parameter", sentence, param=name[:120])
 
@@ -283,11 +283,11 @@ def text_pieces(text: str) -> Iterator[str]:
 
 
 SILENT = {"title", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
-"""Keywords of JSON Schema without effect on a worker, which are dropped."""
+"""Keywords of JSON Schema without effect on a worker; they are dropped without a note."""
 
 
 def tool_info(name: str, description: str, schema: Mapping[str, Any], path: str) -> ToolInfo:
-    """Return a tool for workers; if its schema is invalid, Refusal names `path`, the field.
+    """Return a tool for workers; if the tool's schema is invalid, Refusal names the field `path`.
 
     Inspect has fields for a part of JSON Schema and drops the rest (`$ref`, `const`, `minItems`):
     dropped keywords are appended, as JSON, to the description of their schema.
@@ -316,7 +316,7 @@ def _told(schema: object, words: Collection[str] = JSONSchema.model_fields) -> A
 
 
 def _below(word: str, value: Any) -> Any:
-    """Return the value of a schema's keyword, with the schemas inside converted by `_told`."""
+    """Return the value of a JSON Schema keyword; `_told` converts the schemas inside the value."""
     if word in ("items", "additionalProperties"):
         return _told(value)
     if word == "properties" and isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The journals of served requests (JSON lines): one file per system, UTC day and process."""
+"""The journals of served requests (JSON lines): one file per system, UTC day and server process."""
 
 import json
 import os
@@ -19,17 +19,17 @@ OWNER_ONLY = 0o600
 
 
 class RequestLines(Journal):
-    """The journal of one request, which also keeps its lines in memory."""
+    """The journal of one request; it writes to a shared file and keeps its lines in memory."""
 
     def __init__(self, shared: Journal) -> None:
-        """Write to `shared`, the journal of all requests to a system on one day."""
+        """Write to `shared`, the journal of all requests to one system on one day."""
         self.shared, self.path = shared, shared.path
         self.lines: list[dict[str, Any]] = []
         self.calls: dict[str, CallInFlight] = {}
-        """Call id -> the request sent, and its reply once it has arrived."""
+        """Call id -> the request to the worker, and the worker's reply once it has arrived."""
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line and keep it in memory; OSError if it cannot be written."""
+        """Append one line to the journal and keep it in memory; OSError if it cannot be written."""
         self.shared.write(kind, fields)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.lines.append({"kind": kind, "at": now, **fields})
@@ -38,17 +38,17 @@ class RequestLines(Journal):
             self.calls[str(fields["call"])] = call
 
     def close(self) -> None:
-        """Leave the shared journal open: other requests write to it."""
+        """Leave the shared journal open, since other requests write to it."""
 
 
 @dataclass(slots=True)
 class RequestJournal(TaskJournal):
-    """A system's journal, as one request writes to it."""
+    """A system's journal, through which one request writes its lines."""
 
     lines: RequestLines | None = None
 
     def journal(self) -> RequestLines:
-        """Return this request's journal, through which its lines are written."""
+        """Return the journal of this request alone."""
         assert self.lines is not None, "made by DailyJournals"
         return self.lines
 
@@ -65,14 +65,14 @@ class DailyJournals:
 
     log_dir: Path
     heads: Mapping[str, Head]
-    """System -> the metadata at the head of its journals."""
+    """System -> the metadata with which its journals begin."""
     book: Book
     today: Callable[[], date]
     _open: dict[tuple[str, date], _Day] = field(default_factory=dict[tuple[str, date], _Day])
 
     @contextmanager
     def request(self, system: str) -> Generator[RequestJournal]:
-        """Open the journal for one request; OSError if it cannot be written."""
+        """Open the journal for one request to `system`; OSError if it cannot be written."""
         key, head = (system, self.today()), self.heads[system]
         day = self._open.get(key) or self._begun(key, TaskJournal(self.log_dir, head))
         day.users += 1
@@ -83,25 +83,25 @@ class DailyJournals:
             self._close_past()
 
     def _begun(self, key: tuple[str, date], journal: TaskJournal) -> _Day:
-        """Begin a day's journal and write the prices to it: requests have no Inspect log."""
+        """Begin a day's journal and write the prices to it, since there is no Inspect log."""
         journal.journal().write("book", {"prices": self.book.as_json()})
         return self._open.setdefault(key, _Day(journal))
 
     def _close_past(self) -> None:
-        """Close the journals of earlier days that no request is using."""
+        """Close the journals of earlier days that no request still uses."""
         now = self.today()
         for key in [key for key, day in self._open.items() if key[1] < now and not day.users]:
             self._open.pop(key).journal.close()
 
     def close(self) -> None:
-        """Close all journals."""
+        """Close all open journals."""
         for day in self._open.values():
             day.journal.close()
         self._open.clear()
 
 
 def keep_texts(lines: RequestLines, trace: str, texts: Mapping[str, Any]) -> None:
-    """Append a request's texts to a file that only its owner can read; OSError on failure."""
+    """Append a request's texts to a file that only its owner can read; OSError if that fails."""
     path = texts_path(lines.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     row = {"query": trace, **texts, "calls": [*_calls(lines.calls.items())]}

@@ -36,7 +36,7 @@ EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointRequest(ServingLimits):
-    """The arguments of `podium serve`, its limits included."""
+    """The arguments of `podium serve`, with its limits (from the base class)."""
 
     pool: str
     systems: tuple[str, ...]
@@ -77,7 +77,7 @@ def serve_models(
 
 @dataclass(frozen=True, slots=True)
 class ModelServer:
-    """An application that is ready to be served, and its parts."""
+    """An HTTP application that is ready to be served; its models and its admission of requests."""
 
     application: ASGIApp
     models: ServedModels
@@ -90,7 +90,7 @@ Tell = Callable[[str], None]
 def model_server(
     request: EndpointRequest, catalogue: Catalogue, sock: socket.socket, tells: tuple[Tell, Tell]
 ) -> ModelServer:
-    """Return the server for a bound socket; UserError if serving would fail."""
+    """Return the application for a bound socket; UserError if serving would fail."""
     say, log = tells
     _refuse_unbounded(request)
     keys = Keys(request.keys, tell=say)
@@ -135,7 +135,7 @@ def _today() -> date:
 
 
 def _refuse_unbounded(request: EndpointRequest) -> None:
-    """Raise UserError if other machines need no key, or if a limit is not positive and finite."""
+    """Raise UserError if other machines need no key, or a limit is not positive and finite."""
     if request.keys is None and not is_loopback(request.host):
         raise UserError(
             f"--host {request.host} accepts requests from other machines. Add a --keys file "
@@ -153,7 +153,7 @@ def _refuse_run(log_dir: Path) -> None:
 
 
 def _refuse_itself(spec: PoolSpec, sock: socket.socket) -> None:
-    """Raise UserError if a worker's address is this server's own."""
+    """Raise UserError if a worker's address is this server's own address."""
     host, port = sock.getsockname()[:2]
     for slot in spec.slots if spec.label == "live" else ():
         url = urlsplit(str(slot_model(slot).api.base_url or ""))

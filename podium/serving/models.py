@@ -32,13 +32,13 @@ from podium.serving.exchange import Refusal
 
 PREFIX = f"{PODIUM}/"
 DIGITS = 12
-"""Length of the digest in a dated id."""
+"""Length of the digest in a model's dated id."""
 UNSERVED: Mapping[str, str] = {
     "public tests": "it needs public tests of a suite, which client requests do not have",
     "match": "its budget is the cost of another system in a run",
     "sandbox": "it needs an Inspect sandbox for programs of other authors",
 }
-"""Requirement of a system that no client request can meet -> the reason."""
+"""What a system needs but no client request can provide -> the reason, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ class ServedModel:
 
     @property
     def id(self) -> str:
-        """The id without a date."""
+        """Return the model's id without a date, such as `podium/moa-lite`."""
         return f"{PREFIX}{self.name}"
 
     @property
     def passes_through(self) -> bool:
-        """Whether every worker that may answer gets the conversation unchanged."""
+        """Return whether every worker that may answer gets the client's conversation unchanged."""
         return self.card.acts in ("passes", "votes")
 
     @property
     def acts(self) -> bool:
-        """Whether the system's replies may call the client's tools."""
+        """Return whether the system's replies may call the client's tools."""
         return self.card.acts != "no"
 
 
@@ -78,7 +78,7 @@ class ModelSource:
     spec: PoolSpec
     book: Book
     learnt: Path | None = None
-    """Directory of a run: its learning systems are served with what they learnt in it."""
+    """Directory of a run: systems that learnt in this run are served with what they learnt."""
     seed: int = 0
 
 
@@ -91,7 +91,7 @@ class ServedModels:
     began: datetime
 
     def find(self, model_id: str) -> ServedModel:
-        """Return the model of an id, an alias or a dated id; Refusal (404) for any other."""
+        """Return the model of an id, an alias or a dated id; Refusal (404) if no model has it."""
         name = model_id.removeprefix(PREFIX)
         name = self.aliases.get(name, name)
         for model in self.models:
@@ -111,7 +111,7 @@ class ServedModels:
             yield from (model.id, model.dated)
 
     def offered(self) -> list[str]:
-        """Return the ids without dates, aliases first."""
+        """Return the models' ids without dates, aliases first."""
         return [*(f"{PREFIX}{alias}" for alias in self.aliases), *(m.id for m in self.models)]
 
     def listing(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class ServedModels:
         }
 
     def entry(self, model_id: str) -> dict[str, Any]:
-        """Return one entry of the listing; Refusal (404) if there is no such model."""
+        """Return a model's entry in the list of models; Refusal (404) if there is no such model."""
         model = self.find(model_id)
         return {
             "id": model_id,
@@ -144,7 +144,7 @@ class ServedModels:
 
 
 def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
-    """Return the models of the named systems; UserError if a system cannot answer clients."""
+    """Return the named systems as models; UserError if a system cannot answer clients."""
     learnt = read_experiment(source.learnt) if source.learnt else None
     if source.learnt and learnt is None:
         raise UserError(
@@ -199,7 +199,7 @@ def _unserved(card: SystemCard, *, taught: bool) -> str | None:
 
 
 def _arguments(name: str, card: SystemCard, source: ModelSource) -> dict[str, Any]:
-    """Return a solver's arguments as in a run, without those that a run chooses or learns."""
+    """Return a solver's arguments as in a run, without those that a run learns or chooses."""
     if name.startswith(f"{SINGLE}:"):
         return {"worker": name.partition(":")[2]}
     takes, k = source.catalogue.parameters(card.solver), split_k(name)[1]
@@ -226,7 +226,7 @@ def _dated(
 
 
 def _is_dated(name: str, model: ServedModel) -> bool:
-    """Return whether a name is a dated id of a model, of its current or another version."""
+    """Return whether a name is a dated id of this model, in its current or another version."""
     return (
         re.fullmatch(rf"{re.escape(model.id)}-\d{{4}}-\d\d-\d\d-[0-9a-f]{{12}}", name) is not None
     )

@@ -1,4 +1,4 @@
-"""Fields, errors and usage common to OpenAI's Chat Completions and Responses APIs."""
+"""Fields, errors and usage that OpenAI's Chat Completions and Responses APIs have in common."""
 
 import json
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 
 class Fields(BaseModel):
-    """An object of a request: unknown fields are refused, and null means unset."""
+    """An object in a request's body: unknown fields are refused, and null means unset."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -39,7 +39,7 @@ class Fields(BaseModel):
 
 
 class SharedFields(Fields):
-    """Fields of request bodies that both APIs have."""
+    """Request fields of both OpenAI APIs, Chat Completions and Responses."""
 
     model: Annotated[str, Field(min_length=1)]
     tools: list[Any] | None = None
@@ -59,17 +59,17 @@ class SharedFields(Fields):
 
 
 class FunctionFields(Fields):
-    """A function that the client offers."""
+    """A function (tool) of the client that the model may call."""
 
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
-    """Not passed on: Inspect sets it itself for OpenAI-compatible workers, and never for others."""
+    """`strict` is not passed on: Inspect sets it for OpenAI-compatible workers, not for others."""
 
 
 class SchemaFields(Fields):
-    """The JSON schema that an answer must follow."""
+    """The JSON schema that the model's answer must follow."""
 
     name: Annotated[str, Field(min_length=1)]
     schema_: Annotated[dict[str, Any], Field(alias="schema")]
@@ -78,13 +78,13 @@ class SchemaFields(Fields):
 
 
 class PlainFormat(Fields):
-    """The format of an answer without a schema."""
+    """The type of an answer's format; subclasses add the schema."""
 
     type: Literal["text", "json_schema"]
 
 
 class StreamOptions(Fields):
-    """The field `stream_options`."""
+    """The field `stream_options` of a request."""
 
     include_usage: bool | None = None
     include_obfuscation: Literal[False] | None = None
@@ -94,7 +94,7 @@ Found = TypeVar("Found", bound=Fields)
 
 
 def read_fields(kind: type[Found], value: object, path: str = "") -> Found:
-    """Return `value` as a valid `kind`; Refusal names the first invalid field, within `path`."""
+    """Validate `value` as class `kind`; Refusal names the first invalid field, within `path`."""
 
     def name_of(place: Place) -> str:
         name = path
@@ -108,18 +108,22 @@ def read_fields(kind: type[Found], value: object, path: str = "") -> Found:
 def asked_sampling(
     options: Iterable[tuple[str, str, Any]],
 ) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return the config of all (field, name in request, value) with a value, and field -> name."""
+    """Return the config of all options that have a value, and each field's name in the request.
+
+    An option is (field of the config, name in the request, value or None).
+    """
     fields = [option for option in options if option[2] is not None]
     config = GenerateConfig(**{field: value for field, _, value in fields})
     return config, {field: name for field, name, _ in fields}
 
 
 LOST = {"title", "description", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
-"""Keywords of JSON Schema without effect on a worker, so that dropping them is harmless."""
+"""Keywords of JSON Schema without effect on a worker: an answer's schema may have them, and they
+are dropped."""
 
 
 def _refuse_lost(schema: object, supported: Iterable[str], path: str) -> None:
-    """Refuse a schema's keywords that Inspect would drop."""
+    """Raise Refusal for a keyword of an answer's schema that Inspect would drop."""
     if not isinstance(schema, Mapping):
         return
     fields = cast(Mapping[str, Any], schema)
@@ -141,20 +145,20 @@ def _refuse_lost(schema: object, supported: Iterable[str], path: str) -> None:
 
 
 def function_tool(function: FunctionFields, path: str) -> ToolInfo:
-    """Return a client's function as a tool for workers."""
+    """Return a client's function as a tool for workers; Refusal if its schema is invalid."""
     schema = function.parameters or {"type": "object"}
     return tool_info(function.name, function.description or "", schema, f"{path}.parameters")
 
 
 def refuse_twins(tools: Sequence[ToolInfo]) -> None:
-    """Refuse two functions of one name: a call would be ambiguous."""
+    """Raise Refusal if two functions have the same name, since a call would be ambiguous."""
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise invalid("tools", "two functions have the same name")
 
 
 def response_schema(form: SchemaFields, path: str) -> ResponseSchema:
-    """Return the schema that a worker's answer must follow."""
+    """Return the schema that a worker's answer must follow; Refusal if the schema is invalid."""
     place = f"{path}.schema"
     try:
         json.dumps(form.schema_, allow_nan=False)  # replies repeat the schema
@@ -175,7 +179,7 @@ CHOICES: Mapping[str, Literal["auto", "any", "none"]] = {
 
 
 def read_tool_choice(choice: object, tools: Sequence[ToolInfo]) -> ToolChoice | None:
-    """Return which tool must be called; `choice` is a word, or an object that names a function."""
+    """Return which tool must be called, from a request's `tool_choice`: a word, or a function."""
     if choice is None:
         return None
     if isinstance(choice, str) and choice in CHOICES:
@@ -193,12 +197,12 @@ def read_tool_choice(choice: object, tools: Sequence[ToolInfo]) -> ToolChoice | 
 
 
 def kind_of(value: object) -> object:
-    """Return an object's `type`; None if it has none, or is not an object."""
+    """Return the `type` of a JSON object; None if it has none, or `value` is no object."""
     return cast(Mapping[str, Any], value).get("type") if isinstance(value, Mapping) else None
 
 
 def content_parts(content: object, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the parts of a message's content, each with its path; a text has no parts."""
+    """Yield (path, part) for each part of a message's content; a text has no parts."""
     if isinstance(content, str):
         return
     if not isinstance(content, list) or not content:
@@ -210,7 +214,7 @@ def content_parts(content: object, path: str) -> Iterator[tuple[str, Mapping[str
 
 
 def refuse_address(url: object, path: str) -> None:
-    """Refuse an image that is not in the request: reading its path could open a local file."""
+    """Raise Refusal for an image outside the request: its address could be a local file."""
     if not isinstance(url, str) or not url.startswith("data:image/"):
         raise unsupported(path, "send the image itself, as a `data:image/...` URL")
 
@@ -218,7 +222,7 @@ def refuse_address(url: object, path: str) -> None:
 async def read_messages(
     convert: Awaitable[list[ChatMessage]], name: str
 ) -> tuple[list[ChatMessage], bool]:
-    """Return a conversation and whether it has images; Refusal if it cannot be read."""
+    """Return a conversation, and whether it has images; Refusal if Inspect cannot read it."""
     try:
         messages = await convert
     except Exception:  # Inspect's converters raise any type of error
@@ -253,7 +257,7 @@ ERRORS: Mapping[RefusalKind, tuple[str, str | None]] = {
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:
-    """Return OpenAI's error object."""
+    """Return the body of an error reply in OpenAI's form."""
     kind, code = ERRORS[refusal.kind]
     if refusal.kind == "not_found" and refusal.param != "model":
         code = "not_found"  # an unknown endpoint or trace
@@ -261,7 +265,10 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 
 def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | None:
-    """Return a bill as `usage` of Fugu's API; `into` and `out` name input and output tokens."""
+    """Return a bill as `usage` of Fugu's API; None if tokens are unknown.
+
+    `into` and `out` are the names of input and output tokens.
+    """
     visible, hidden = bill.visible, bill.orchestration
     if visible is None or hidden is None:
         return None

@@ -16,11 +16,11 @@ from podium.serving.exchange import Refusal, ServedRequest, StepBegun
 from podium.serving.models import ServedModel
 
 WITH_PLANS = frozenset({"max_tokens"})
-"""Sampling fields that planning systems support: each worker's reply gets this limit."""
+"""Sampling settings that systems with plans support: the limit applies to each worker's reply."""
 
 
 def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
-    """Raise Refusal (400), which names the field, if the model does not support a field."""
+    """Raise Refusal (400), with the field's name, if the model does not support a field."""
     if not request.messages:
         raise Refusal(
             400,
@@ -47,7 +47,7 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
 
 @dataclass(slots=True)
 class RequestGate:
-    """Limits of one client request, checked before each of its model calls."""
+    """The limits of one client request, checked before each of its model calls."""
 
     max_calls: int
     spend: Spend
@@ -60,13 +60,13 @@ class RequestGate:
     """Why no new call is made; None while calls are allowed."""
 
     def close(self, refusal: Refusal) -> None:
-        """Stop new calls; the first reason is kept."""
+        """Allow no new calls; if called again, the first reason is kept."""
         if self.closed is None:
             self.closed = refusal
             self.spend.ended = self.spend.ended or SpendLimit(str(refusal))
 
     def enter(self, worker: str) -> None:
-        """Count a call that is about to be made; Refusal if it is not allowed."""
+        """Count a call that is about to be made; Refusal if no call is allowed any more."""
         if self.closed is None and self.calls >= self.max_calls:
             text = f"This request has made {self.calls} calls, the maximum (--max-calls)."
             self.close(Refusal(402, "out_of_budget", text))
@@ -80,21 +80,21 @@ class RequestGate:
 
 @dataclass(slots=True, kw_only=True)
 class RequestPool(ConversationPool):
-    """The workers for one client request; `gate` must allow each model call."""
+    """The workers for one client request; `gate`, the request's limits, must allow each call."""
 
     gate: RequestGate
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """HTTP headers of every model call, in addition to the worker's own."""
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
-        """Return the config with the token limit of a reply, and with the HTTP headers."""
+        """Return a call's config with the token limit of its reply and with the HTTP headers."""
         model_config = self.models[worker].config
         headers = {**(model_config.extra_headers or {}), **self.headers} if self.headers else None
         limited = ConversationPool.limits(self, worker, config)
         return limited.merge(GenerateConfig(extra_headers=headers))
 
     def has_planned(self, steps: int) -> None:
-        """Store the number of steps of the system's plan, for progress events."""
+        """Store the number of steps of the system's plan, for the progress that clients see."""
         self.gate.planned = steps
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:

@@ -51,7 +51,7 @@ from podium.serving.openai_fields import (
 
 
 class ReasoningFields(Fields):
-    """The field `reasoning`; `summary: auto` is accepted, but no reply has a summary."""
+    """The request's field `reasoning`; `summary: auto` is accepted, but no reply has a summary."""
 
     effort: Effort | None = None
     summary: Literal["auto", "none"] | None = None
@@ -59,13 +59,13 @@ class ReasoningFields(Fields):
 
 
 class SchemaFormat(SchemaFields):
-    """The field `text.format` if its type is `json_schema`."""
+    """The request's field `text.format` if its type is `json_schema`."""
 
     type: Literal["json_schema"]
 
 
 class TextFields(Fields):
-    """The field `text`."""
+    """The request's field `text`: format and verbosity of the answer."""
 
     format: dict[str, Any] | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
@@ -91,13 +91,13 @@ class ResponsesFields(SharedFields):
 
 
 class FunctionToolFields(FunctionFields):
-    """A function in `tools`, or in a namespace there."""
+    """A function in a request's `tools`, or in a namespace (group) in `tools`."""
 
     type: Literal["function"]
 
 
 class NamespaceFields(Fields):
-    """A group of functions, as Codex offers them for its sub-agents."""
+    """A namespace, a group of functions, as Codex offers them for its sub-agents."""
 
     type: Literal["namespace"]
     name: Annotated[str, Field(min_length=1)]
@@ -107,7 +107,7 @@ class NamespaceFields(Fields):
 
 ITEMS = ("message", "function_call", "function_call_output", "reasoning")
 SAID, HEARD = ("output_text", "refusal"), ("input_text", "input_image")
-"""Content types of assistants, and of other roles; Inspect's converter drops all others."""
+"""Content types of assistants' messages, and of others; Inspect's converter drops other types."""
 FAILED: Mapping[RefusalKind, str] = {
     "too_many": "rate_limit_exceeded",
     "out_of_budget": "rate_limit_exceeded",
@@ -123,12 +123,12 @@ EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 
 class OpenAIResponses:
-    """The dialect of `/v1/responses`."""
+    """The dialect of `/v1/responses`: reads requests, writes replies."""
 
     name: DialectName = "responses"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Parse a request body; Refusal (400) if a field is invalid or not supported."""
+        """Parse a request's body; Refusal (400) if a field is invalid or not supported."""
         fields = read_fields(ResponsesFields, make_storable(body))
         _check_input(fields.input)
         convert = messages_from_openai_responses(_for_inspect(fields.input))
@@ -155,23 +155,23 @@ class OpenAIResponses:
         )
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
-        """Return a response object."""
+        """Return the body of a reply that is not streamed: a response object."""
         return _ended(request, reply, [item.whole for item in _items(request, reply)])
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return OpenAI's error object; the response's headers name the trace."""
+        """Return OpenAI's error object; the request's id (`trace`) is in the HTTP headers only."""
         return error_body(refusal)
 
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
-        """Return the writer of a streamed reply's events."""
+        """Return the writer of the events of a streamed reply."""
         return ResponsesStream(request, trace, created)
 
 
 def _for_inspect(value: Any) -> Any:
-    """Return the input as Inspect's converter needs it.
+    """Return a request's input as Inspect's converter needs it.
 
-    Without `type: message`, the converter drops the content of assistants' messages; it would
-    keep the `namespace` of each tool call in memory for the life of the process.
+    Without `type: message`, the converter drops the content of assistants' messages. It would keep
+    the `namespace` of each tool call in memory for the life of the process.
     """
     if isinstance(value, str):
         return value
@@ -210,10 +210,10 @@ def _check_item(item: Mapping[str, Any], path: str) -> None:
 
 
 class Offer:
-    """The tools of a request: in the form that workers get, and as the reply repeats them."""
+    """The tools of a request: as workers get them, and as the reply repeats them."""
 
     def __init__(self, tools: list[Any]) -> None:
-        """Read the tools; Refusal if one cannot be offered."""
+        """Read a request's tools; Refusal if workers cannot get one of them."""
         self.tools: list[ToolInfo] = []
         self.echo: list[dict[str, Any]] = []
         for number, tool in enumerate(tools):
@@ -268,7 +268,7 @@ def _chosen(choice: ToolChoice | None) -> Any:
 
 
 def _echo(fields: ResponsesFields) -> dict[str, Any]:
-    """Return the request's fields that a response repeats, with defaults where null is invalid."""
+    """Return the request's fields that a reply repeats, with defaults if the API forbids null."""
     text = fields.text or TextFields()
     effort = fields.reasoning.effort if fields.reasoning else None
     return {
@@ -290,7 +290,7 @@ def _echo(fields: ResponsesFields) -> dict[str, Any]:
 
 
 def _response(request: ServedRequest, trace: str, created: int, **fields: Any) -> dict[str, Any]:
-    """Return a response object; fields that its schema requires are null if they are unknown."""
+    """Return a response object; required fields of unknown value are null."""
     body: dict[str, Any] = {
         "id": f"resp_{trace}",
         "object": "response",
@@ -340,20 +340,20 @@ def _ended(
 
 @dataclass(frozen=True, slots=True)
 class OutputItem:
-    """One output item of a response: still empty (`begun`) and complete (`whole`)."""
+    """One output item of a response, in two states: empty (`begun`) and complete (`whole`)."""
 
     whole: dict[str, Any]
     field: Literal["content", "arguments"]  # the field that the item's events fill
 
     @property
     def begun(self) -> dict[str, Any]:
-        """The item without its content."""
+        """Return the item without its content, as the stream first sends it."""
         nothing: Any = [] if self.field == "content" else ""
         return {**self.whole, "status": "in_progress", self.field: nothing}
 
 
 def _items(request: ServedRequest, reply: ServedReply) -> list[OutputItem]:
-    """Return a reply's text and tool calls as output items; an empty text if it has neither."""
+    """Return a reply's text and tool calls as output items; an empty text if the reply is empty."""
     status = "incomplete" if reply.stop in CUT else "completed"
     items: list[OutputItem] = []
     if reply.text or not reply.tool_calls:
@@ -388,27 +388,27 @@ def _items(request: ServedRequest, reply: ServedReply) -> list[OutputItem]:
 class ResponsesStream:
     """A response as numbered events; a heartbeat repeats `response.in_progress`.
 
-    A comment is not enough: Codex closes the connection after five minutes without an event.
+    An SSE comment is not enough: Codex closes the connection after five minutes without an event.
     """
 
     def __init__(self, request: ServedRequest, trace: str, created: int) -> None:
-        """Write the events for one request, whose id is `trace`; `created` is a Unix time."""
+        """Write the events of the reply to request `trace` (its id); `created` is a Unix time."""
         self._request = request
         self._begun = _response(request, trace, created)
         self._numbers = count()
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield the events `created` and `in_progress`."""
+        """Yield the first events, `response.created` and `response.in_progress`."""
         yield self._of_response("created", self._begun)
         yield self._of_response("in_progress", self._begun)
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield `in_progress`; its field `podium.step` names the step that has begun."""
+        """Yield `response.in_progress`; its field `podium.step` names the step that has begun."""
         extra = {} if step is None else {"podium": {"step": str(step)}}
         yield self._of_response("in_progress", self._begun, **extra)
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
-        """Yield the events of each output item, and of the response with its usage."""
+        """Yield the events of each output item, then that of the whole response with its usage."""
         items = _items(self._request, reply)
         for index, item in enumerate(items):
             yield from self._item(index, item)
@@ -416,7 +416,7 @@ class ResponsesStream:
         yield self._of_response(response["status"], response)
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
-        """Yield the event of a failed response, with the error."""
+        """Yield the event of a failed response, with the error that ends the stream."""
         code = FAILED.get(refusal.kind, "server_error")
         error = {"code": code, "message": str(refusal)}
         yield self._of_response("failed", {**self._begun, "status": "failed", "error": error})
@@ -442,7 +442,7 @@ class ResponsesStream:
         yield self._event("content_part.done", part=content, **place)
 
     def _of_response(self, event_type: str, response: dict[str, Any], **extra: Any) -> StreamEvent:
-        """Return an event with a response that is validated already: validation is slow."""
+        """Return an event with a response that is valid already: to validate it again is slow."""
         return self._sent({"type": f"response.{event_type}", "response": response, **extra})
 
     def _event(self, event_type: str, **fields: Any) -> StreamEvent:

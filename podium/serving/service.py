@@ -49,26 +49,26 @@ from podium.serving.request_pool import (
 from podium.serving.telemetry import Telemetry
 
 VIA = "x-podium-via"
-"""Header: ids of the podium servers that a request has passed, to detect a pool's loop."""
+"""HTTP header with the ids of the podium servers that a request has passed, to detect loops."""
 _SERVER = re.compile(r"[0-9a-f]{16}")
 MOST_SERVERS = 16
 Made = Mapping[str, Mapping[str, Model]]
 
 
 def servers_before(headers: Mapping[str, str]) -> list[str]:
-    """Return the ids of the podium servers that a request has passed; drops other words."""
+    """Return the ids of podium servers that a request has passed; drops words that are no ids."""
     names = headers.get(VIA, "").split()[:MOST_SERVERS]
     return [name for name in names if _SERVER.fullmatch(name)]  # providers get no other words
 
 
 def new_trace() -> str:
-    """Return a request's id: its UTC day, to find its journal, and 64 random bits."""
+    """Return a new request's id: its UTC day, to find its journal, and 64 random bits."""
     return f"req-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(8)}"
 
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request that is being answered: the endpoint waits for its steps and its reply."""
+    """A request that is being answered; the endpoint waits for its steps and its reply."""
 
     trace: str
     request: ServedRequest
@@ -77,31 +77,31 @@ class PendingRequest:
     gate: RequestGate
     question: Question
     headers: Mapping[str, str]
-    """The client's HTTP headers, among them `VIA` and those of its OpenTelemetry span."""
+    """The client's HTTP headers, among them `VIA` and those of the client's OpenTelemetry span."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=monotonic)
     step: StepBegun | None = None
-    """The latest step that has begun and has not been streamed yet."""
+    """The latest workflow step that has begun and has not been streamed yet."""
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a step has begun or the request has ended."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client has disconnected or the deadline has passed."""
     bill: RequestBill | None = None
-    """None until the request has ended."""
+    """The cost of the request's calls; None until the request has ended."""
     task: "asyncio.Task[ServedReply] | None" = None
 
     @property
     def sample(self) -> SampleRef:
-        """The reference by which the journal identifies this request."""
+        """Return the reference by which the journal identifies this request."""
         return SampleRef(self.trace, 1, self.trace)
 
     def begin_step(self, step: StepBegun) -> None:
-        """Store a step that begins, for the next heartbeat of the stream."""
+        """Store a workflow step that begins, for the next heartbeat of the stream."""
         self.step = step
         self.moved.set()
 
     def hang_up(self, refusal: Refusal) -> None:
-        """Stop new calls and stop waiting for the reply; calls in flight still finish."""
+        """Allow no new calls and wait no longer for the reply; calls in flight still finish."""
         self.gate.close(refusal)
         self.moved.set()
         self.left.set()
@@ -118,7 +118,7 @@ class PendingRequest:
                 yield step
 
     async def reply(self) -> ServedReply:
-        """Return the reply; Refusal if there is none."""
+        """Return the reply; Refusal if the request failed, was refused, or was given up."""
         assert self.task is not None, "made by ModelService.begin"
         waiter = asyncio.create_task(self.left.wait())
         try:
@@ -132,11 +132,11 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class ModelService:
-    """The state that all endpoints share."""
+    """The state that all endpoints of a server share."""
 
     models: ServedModels
     made: Made
-    """System -> role -> model client, made in the server's event loop."""
+    """System -> role -> model client; the clients are made in the server's event loop."""
     admission: Admission
     journals: DailyJournals
     telemetry: Telemetry
@@ -144,7 +144,7 @@ class ModelService:
     book: Book
     log_dir: Path
     name: str
-    """This server's id in the header `VIA`, to recognise a request that returns to it."""
+    """This server's id in the header `VIA`, which shows that a request has returned to it."""
     keep_texts: bool = False
     stopping: bool = False
     in_flight: "set[asyncio.Task[ServedReply]]" = field(
@@ -177,7 +177,7 @@ class ModelService:
         return pending
 
     def answering(self, model_id: str) -> list[Model]:
-        """Return the workers that may get a conversation unchanged; empty if the system plans."""
+        """Return the workers that may get a conversation unchanged; none if the system plans."""
         model = self.models.find(model_id)
         workers = self.made[model.name] if model.passes_through else dict[str, Model]()
         only = model.args.get("worker")
@@ -189,7 +189,7 @@ class ModelService:
             task.exception()  # mark the error as retrieved: the endpoint may have stopped waiting
 
     async def drain(self, grace_s: float) -> None:
-        """Refuse new requests; wait up to `grace_s` for those in flight, then cancel them."""
+        """Refuse new requests; wait up to `grace_s` for requests in flight, then cancel them."""
         self.stopping = True
         if self.in_flight:
             _, pending = await asyncio.wait(self.in_flight, timeout=grace_s)
@@ -199,7 +199,7 @@ class ModelService:
                 await asyncio.wait(pending)
 
     async def close(self) -> None:
-        """Close journals, telemetry and the providers' clients, in this order."""
+        """Close the journals, the telemetry and the clients of model providers, in this order."""
         self.journals.close()
         self.telemetry.close()
         clients = {id(m): m for workers in self.made.values() for m in workers.values()}
@@ -208,7 +208,7 @@ class ModelService:
                 await model.api.aclose()
 
     def _headers(self, pending: PendingRequest) -> dict[str, str]:
-        """Return the header `VIA` for calls to real providers; no header for simulated workers."""
+        """Return the header `VIA` for calls to live workers; no header for simulated workers."""
         if pending.model.spec.label != "live":
             return {}
         return {VIA: " ".join((*servers_before(pending.headers), self.name))}
@@ -264,7 +264,7 @@ class ModelService:
             late.cancel()
 
     def _refusal(self, error: Exception) -> Refusal:
-        """Return the refusal for an exception; it does not repeat the provider's text."""
+        """Return the refusal for an exception; it does not quote the provider's text."""
         if isinstance(error, Refusal):
             return error
         if isinstance(error, QuestionLimit):
@@ -293,19 +293,19 @@ class ModelService:
 
 
 def client_gone() -> Refusal:
-    """Return the refusal for a client that has disconnected."""
+    """Return the refusal (499) of a request whose client has disconnected."""
     return Refusal(499, "cancelled", "The client disconnected; no new call was made.")
 
 
 def stopping() -> Refusal:
-    """Return the refusal while the server stops."""
+    """Return the refusal (503) of a request that the stopping server does not answer."""
     return Refusal(
         503, "stopping", "This server is stopping. Send the request again later.", retry_after_s=5
     )
 
 
 def journal_lost() -> Refusal:
-    """Return the refusal of a request that cannot be recorded."""
+    """Return the refusal (500) of a request that cannot be written to the journal."""
     sentence = "This server cannot write its journal, so it cannot answer this request."
     return Refusal(500, "failed", sentence)
 

@@ -1,4 +1,4 @@
-"""Spans of a server's requests, sent to an OpenTelemetry collector (`--otlp URL`)."""
+"""OpenTelemetry spans of a server's requests, sent to a collector (`--otlp URL`)."""
 
 import logging
 import threading
@@ -20,18 +20,19 @@ from podium.harness.ledger.call import Call, attributes, shortest
 from podium.serving.exchange import Served, tokens_of
 
 FLUSH_S = 5.0
-"""Seconds that closing waits for the collector, and the timeout of one batch."""
+"""Seconds that `close` waits for the collector; also the timeout of one batch of spans."""
 LONGEST = 1024
-"""Maximum characters of an attribute."""
+"""Maximum characters of a span's attribute."""
 DIGESTS = frozenset({"podium.prompt_sha256", "podium.output_sha256", "podium.raw_usage"})
-"""Attributes not sent: a digest can reveal a short prompt; a raw usage is provider's text."""
+"""Span attributes that are not sent: a digest can reveal a short prompt; a raw usage is a
+provider's text."""
 
 
 class SpanExport:
-    """Makes spans of finished requests and sends them to a collector."""
+    """Makes OpenTelemetry spans of finished requests and sends them to a collector."""
 
     def __init__(self, endpoint: str, note: Callable[[str], object]) -> None:
-        """Start the exporter; `note` gets one warning if the collector does not accept spans."""
+        """Start the exporter; `note` prints one warning if the collector does not accept spans."""
         # The library warns of each lost batch; this class warns once.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
         self._watched = _Watched(OTLPSpanExporter(endpoint=endpoint, timeout=FLUSH_S), note)
@@ -47,7 +48,7 @@ class SpanExport:
         self._parent = TraceContextTextMapPropagator()
 
     def record(self, served: Served) -> None:
-        """Make the spans of a request, as children of the client's span if the headers name one."""
+        """Make a request's spans: children of the client's span, if the HTTP headers name one."""
         headers = {name: served.headers.get(name, "") for name in ("traceparent", "tracestate")}
         span = self._tracer.start_span(
             f"invoke_workflow {served.system}",
@@ -78,7 +79,7 @@ class SpanExport:
         span.end(_ns(began + timedelta(seconds=row.latency_s or 0)))
 
     def close(self) -> None:
-        """Send the remaining spans, for at most `FLUSH_S`."""
+        """Send the remaining spans; wait `FLUSH_S` seconds at most."""
         # In a thread: the library would wait thirty seconds for a hanging collector.
         thread = threading.Thread(target=self._batches.shutdown, daemon=True)
         thread.start()
@@ -88,7 +89,7 @@ class SpanExport:
 
 
 class _Watched(SpanExporter):
-    """An exporter that warns once of a lost batch."""
+    """An exporter of spans that warns once if a batch is lost."""
 
     def __init__(self, exporter: SpanExporter, note: Callable[[str], object]) -> None:
         self._exporter, self._note, self._noted = exporter, note, False
@@ -122,7 +123,10 @@ def _ns(moment: datetime) -> int:
 
 
 def request_attributes(served: Served) -> dict[str, Any]:
-    """Return a request's span attributes, named as in `podium.harness.ledger.call`, if known."""
+    """Return the attributes of a request's span whose values are known.
+
+    Names are those of `podium.harness.ledger.call`.
+    """
     tokens = tokens_of(served.bill)
     usd: Decimal | None = served.bill.usd if served.bill else None
     values = {

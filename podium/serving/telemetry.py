@@ -1,4 +1,4 @@
-"""A server's telemetry: metrics, a log line per request, and spans."""
+"""A server's telemetry: Prometheus metrics, a log line per request, and OpenTelemetry spans."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,23 +17,23 @@ from podium.serving.exchange import Served, tokens_of
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)
 """Histogram bounds, in seconds: from stub workers (10 ms) to slow conductors (30 min)."""
 OTHER = "other"
-"""The label of an unknown system, so that clients' input creates no new metric series."""
+"""The label of an unknown system, so that client input cannot add a series to the metrics."""
 
 
 class SpanSink(Protocol):
-    """Receives each finished request, to make spans."""
+    """Receives each finished request, to make OpenTelemetry spans of its calls."""
 
     def record(self, served: Served) -> None:
-        """Record a request; does not block or raise."""
+        """Make the spans of a finished request; does not block or raise."""
         ...
 
     def close(self) -> None:
-        """Send the remaining spans, with a timeout."""
+        """Send the remaining spans; returns within a timeout."""
         ...
 
 
 def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
-    """Return the sender of spans; UserError if the URL is invalid or `podium[otlp]` is missing."""
+    """Return the sender of spans; UserError if `url` is invalid or `podium[otlp]` is missing."""
     try:
         address = urlsplit(url)
         good = address.scheme in ("http", "https") and address.hostname and address.port != 0
@@ -52,7 +52,7 @@ def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
 
 
 class Telemetry:
-    """The telemetry of one service."""
+    """The telemetry of one server: metrics, log and spans."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class Telemetry:
         write: Callable[[str], object],
         otlp: str | None = None,
     ) -> None:
-        """Start the metrics of `systems` at zero; UserError if `otlp` is not a collector's URL."""
+        """Set the metrics of `systems` to zero; UserError if `otlp` is not a collector's URL."""
         self._systems, self._write = frozenset(systems), write
         self._spans = spans_to(otlp, self._warn) if otlp is not None else None
         self._metrics = _Metrics(systems)
 
     def begun(self, system: str) -> None:
-        """Count a request as in flight, until `ended` is called."""
+        """Count a request to `system` as in flight, until `ended` is called."""
         self._metrics.in_flight.labels(self._label(system)).inc()
 
     def ended(self, served: Served) -> None:
-        """Count a finished request, and send it to the log and the collector."""
+        """Count a finished request, and send it to the log and to the spans' collector."""
         system = self._label(served.system)
         self._metrics.in_flight.labels(system).dec()
         self._metrics.count(system, served)
@@ -79,11 +79,11 @@ class Telemetry:
             self._spans.record(served)
 
     def journal_failed(self) -> None:
-        """Count a request whose calls could not be recorded."""
+        """Count a request that could not be written to the journal."""
         self._metrics.journal_failures.inc()
 
     def render(self) -> tuple[bytes, str]:
-        """Return the body of `/metrics` and its content type."""
+        """Return the body of the endpoint `/metrics`, and its content type."""
         return generate_latest(self._metrics.registry), CONTENT_TYPE_PLAIN_0_0_4
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Telemetry:
 
 
 class _Metrics:
-    """The metrics of one service, in a registry of their own: services do not clash."""
+    """The metrics of one server, in a registry of their own, so that two servers do not clash."""
 
     def __init__(self, systems: Sequence[str]) -> None:
         def made(kind: Any, name: str, text: str, *labels: str, **options: Any) -> Any:
