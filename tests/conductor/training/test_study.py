@@ -92,7 +92,7 @@ def test_questions_have_no_targets() -> None:
 
 
 def test_questions_without_texts_teach_nobody() -> None:
-    with pytest.raises(UserError, match="have no text here"):
+    with pytest.raises(UserError, match="have no text, but"):
         split(matrix_of([MatrixQuestion("q1", ""), MatrixQuestion("q2", "Why?")]))
 
 
