@@ -133,7 +133,9 @@ class TaskSuite:
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Raise UserError: a task reads its own data."""
-        raise UserError(f"{self.name} is an Inspect task, which reads its own data.")
+        raise UserError(
+            f"{self.name} is an Inspect task, which reads its own data. Leave --problems out."
+        )
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
         """Return the question: a task asks the same in each epoch."""

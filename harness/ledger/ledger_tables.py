@@ -330,7 +330,10 @@ def _checked(paths: Mapping[str, Path]) -> Mapping[str, Path]:
             raise UserError(f"{path} is damaged or no Parquet file; export again.") from error
         schema = stored.get(b"podium.schema", b"").decode()
         if schema != SCHEMA:
-            raise UserError(f"{path} is no export of this version ({schema or 'foreign'}).")
+            raise UserError(
+                f"{path} was not exported by this version of podium (schema: {schema or 'none'}). "
+                "Export the run again."
+            )
     return paths
 
 

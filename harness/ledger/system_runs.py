@@ -160,7 +160,10 @@ def load_runs(
     for key, run in _read_runs(remaining, foreign, beside):
         groups.setdefault(key, []).append(run)
     if not groups:
-        raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
+        raise UserError(
+            f"{foreign[0]} was not written by `podium run`, and there is no other log. Name the "
+            "directory of a run."
+        )
     return tuple(_whole(runs, dirs) for runs in groups.values()), tuple(foreign)
 
 

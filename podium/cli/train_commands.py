@@ -431,7 +431,10 @@ def whole_matrix(source: str, data: Path | None) -> Any:
         raise UserError(f"{table.name} has one worker, {table.workers[0]}; routing needs two.")
     lacking = len(table.questions) - len(complete.questions)
     if not complete.questions:
-        raise UserError(f"{table.name}: no question was graded for every worker.")
+        raise UserError(
+            f"{table.name}: no question was graded for every worker. Use verdicts of all workers "
+            "on the same questions."
+        )
     if not lacking:
         return complete
     note = f"Left out: {pluralise(lacking, 'question')} that lack the verdict of a worker."
