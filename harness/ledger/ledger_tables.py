@@ -269,7 +269,7 @@ def _refuse(folder: Path, out: Path, names: list[str]) -> None:
     refuse_unwritable(out, "--out")
     place, run = out.resolve(), folder.resolve()
     if place.is_relative_to(run) and FOLDER in place.relative_to(run).parts:
-        raise UserError(f"{out} holds journals. Name another --out.")
+        raise UserError(f"{out} holds journals of the run. Name another --out.")
     ours = _listed(out)
     for name in names:
         path = out / name
@@ -298,7 +298,8 @@ def _beside(out: Path) -> Generator[Path]:
         fresh.mkdir(mode=0o700)
     except FileExistsError:
         raise UserError(
-            f"{fresh} exists. Wait until the other export ends, or remove it if that was killed."
+            f"{fresh} exists. Wait until the other export ends, or remove the "
+            "folder if that export was killed."
         ) from None
     try:
         yield fresh

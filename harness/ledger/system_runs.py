@@ -374,7 +374,8 @@ def _about(log: RawLog) -> tuple[LogRecord, RunFacts, Book]:
         record.facts = record.facts or plain_facts(log.header)
     if record.facts is None:
         raise UserError(
-            f"{log.path} was not written by `podium run`: it names no system and no prices."
+            f"{log.path} was not written by `podium run`: it names no system and no prices. "
+            "Name a log of `podium run`."
         )
     return record, record.facts, book_from_json(record.facts.prices)
 

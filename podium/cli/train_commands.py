@@ -138,7 +138,9 @@ def study_for(settings: Any) -> Any:
     matrix = whole_matrix(settings.source, None)
     split = split_matrix(matrix, settings.split, settings.split_seed)
     if len(split.folds) != 1:
-        raise UserError("A study learns from one split. Use date:SHARE or share:SHARE.")
+        raise UserError(
+            "A training on recorded verdicts learns from one split. Use date:SHARE or share:SHARE."
+        )
     suite = SOURCES[settings.source.partition(":")[0]].suite
     public: list[str] = []
     if not matrix.publishable:  # publishable texts: the practice suites' training questions
