@@ -138,7 +138,10 @@ def _samples(model: str, task: str, path: Path, results: _Results | None) -> _Sa
         row = check_row(_Row, fields, place)
         document = _document(task, row, path)
         if documents.setdefault(row.doc_id, document).digest != document.digest:
-            raise UserError(f"{place}: document {row.doc_id} differs from that of an earlier line.")
+            raise UserError(
+                f"{place}: document {row.doc_id} differs from that of an earlier line. Run lm_eval "
+                "on that task again."
+            )
         for metric in dict.fromkeys(row.metrics):
             judged = values[row.filter, metric]
             if row.doc_id in judged:
@@ -158,7 +161,10 @@ def _document(task: str, row: _Row, path: Path) -> _Document:
     try:  # newer versions name the arguments, older ones list them
         text: object = requests[0]["arg_0" if isinstance(requests[0], dict) else 0]
     except (LookupError, TypeError):
-        raise UserError(f"{path}: document {row.doc_id} has no prompt in `arguments`.") from None
+        raise UserError(
+            f"{path}: document {row.doc_id} has no prompt in `arguments`. Run lm_eval on that task "
+            "again."
+        ) from None
     kind = "choice" if len(requests) > 1 else "text"
     id = f"{task}/{row.doc_id}"
     return _Document(row.doc_hash, MatrixQuestion(id, str(text), kind, group=task))
@@ -187,7 +193,10 @@ def _refuse_unlike(files: Sequence[_Samples]) -> None:
     for file in files:
         for id, document in file.documents.items():
             if digests.setdefault(id, document.digest) != document.digest:
-                raise UserError(f"{file.path}: document {id} differs from that of an earlier file.")
+                raise UserError(
+                    f"{file.path}: document {id} differs from that of an earlier file. Run lm_eval "
+                    "with the same task for all models."
+                )
     results = [(file.model, file.results) for file in files if file.results]
     for setting, values in (
         ("number of examples in the prompt (n-shot)", _by_model(results, "shots", sample.task)),
@@ -197,7 +206,7 @@ def _refuse_unlike(files: Sequence[_Samples]) -> None:
             listed = ", ".join(f"{model} {value}" for model, value in values.items())
             raise UserError(
                 f"The models of {sample.task} differ in the {setting}: {listed}. Run lm_eval with "
-                "the same for all of them."
+                "the same value for all of them."
             )
 
 

@@ -233,7 +233,10 @@ def read_plans(path: Path) -> dict[str, PlanChoice]:
         return _TABLE.validate_json(path.read_bytes()).choices
     except ValidationError as error:
         place, reason = first_fault(error)
-        raise UserError(f"Oracle plans {path} are damaged at {place!r}: {reason}.") from error
+        raise UserError(
+            f"Oracle plans {path} are damaged at {place!r}: {reason}. Restore the file, or delete "
+            "it and create the plans again with `podium run --system oracle`."
+        ) from error
 
 
 def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
@@ -246,7 +249,10 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
             )
         chosen = check(choices[question.id].plan, pool.workers)
         if isinstance(chosen, Malformed):
-            raise UserError(f"The oracle's plans belong to another pool: {chosen.reason}.")
+            raise UserError(
+                f"The oracle's plans belong to another pool: {chosen.reason}. Use the pool for "
+                "which they were made, or create new plans with `podium run --system oracle`."
+            )
         return chosen
 
     return planned(plan)

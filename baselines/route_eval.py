@@ -94,7 +94,10 @@ def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Sp
         test += order.pop()
     train = [index for unit in order for index in unit]
     if not train or not test:
-        raise UserError(f"{matrix.name}: {n} questions cannot be split at a share of {share:g}.")
+        raise UserError(
+            f"{matrix.name}: {n} questions cannot be split at a share of {share:g}. Use a share "
+            "nearer to 0.5."
+        )
     if not by_date:
         name = f"{100 * share:g} % drawn with seed {seed}, trained on the other {len(train)}"
         return Split(name, (Fold(np.array(sorted(train)), np.array(sorted(test))),))
@@ -215,8 +218,8 @@ def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: in
     if not _has_texts(matrix):
         if names:
             raise UserError(
-                f"{matrix.name}: some questions have no text, which routers need. Omit --router "
-                "to see the anchors."
+                f"{matrix.name}: some questions have no text, which routers need. `podium "
+                "route --list` says how to get the texts; or leave --router out."
             )
         return RouterField((), None, seed)
     routers = [ROUTERS[name]() for name in dict.fromkeys(names or ROUTERS)]

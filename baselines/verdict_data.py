@@ -79,7 +79,9 @@ def pin_files(*paths: Path, fetch: str = "") -> str:
 def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, earlier: str) -> None:
     """Add a question to `by_id`; UserError if `by_id` has a different question with this id."""
     if by_id.setdefault(row.id, row) != row:
-        raise UserError(f"{path}: question {row.id} differs from that of {earlier}.")
+        raise UserError(
+            f"{path}: question {row.id} differs from that of {earlier}. Use files of one release."
+        )
 
 
 # Grades in the package: ids, scores, dollars and tokens, without question texts.
@@ -252,8 +254,8 @@ def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
         if len(counts) != QUESTIONS or min(counts.values()) < LEAST_PASSES:
             raise UserError(
                 f"{path} or the file beside it is incomplete: {worker} has {len(counts)} of "
-                f"{QUESTIONS} questions, each at least {min(counts.values())} times, not "
-                f"{LEAST_PASSES} times or more."
+                f"{QUESTIONS} questions, with at least {min(counts.values())} answers to each; "
+                f"{LEAST_PASSES} are needed. Fetch both files again."
             )
 
 
@@ -492,6 +494,7 @@ def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
             newest[key] = entry
     if not newest:
         raise UserError(
-            f"{folder} holds no result file of LLMRouterBench (JSON, not marked `demo`)."
+            f"{folder} holds no result file of LLMRouterBench (JSON, not marked `demo`). Give "
+            "the folder of the unpacked release."
         )
     return [newest[key][1:] for key in sorted(newest)]

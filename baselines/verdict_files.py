@@ -70,7 +70,8 @@ def read_inspect_logs(request: SourceRequest) -> Matrix:
                 question = MatrixQuestion(id, asked_text(sample), group=task)
                 if questions.setdefault(id, question) != question:
                     raise UserError(
-                        f"{path}: sample {sample['id']} differs from that of another log."
+                        f"{path}: sample {sample['id']} differs from that of another log. Give "
+                        "logs of one version of the task."
                     )
                 cells.append(_inspect_cell(sample, id, model, path))
     note = "Scores are each task's first scorer's; dollars are Inspect's, where it had prices."

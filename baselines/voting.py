@@ -277,7 +277,8 @@ def smoothie_system(learned: Artifact | None = None) -> System:
     async def answer(question: Question, pool: Pool) -> Answer:
         if len(pool.workers) < TRIPLET:
             raise UserError(
-                f"Smoothie needs at least {TRIPLET} workers, and this pool has {len(pool.workers)}."
+                f"Smoothie needs at least {TRIPLET} workers, and this pool has "
+                f"{len(pool.workers)}. Use a larger pool."
             )
         if learned:
             refuse_unfit(learned, pool.workers, question)

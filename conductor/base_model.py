@@ -57,8 +57,8 @@ def model_folder(folder: Path) -> Path:
     if stands_on_base(folder):
         return base_folder()
     raise UserError(
-        f"{folder} has adapters, not whole weights. Its training merges them when it ends "
-        "(`podium train --resume`)."
+        f"{folder} has adapters, not whole weights. Finish its training with `podium train "
+        "--resume`, which merges them."
     )
 
 

@@ -122,7 +122,9 @@ def _parsed_info(folder: Path) -> CheckpointInfo:
         reason = str(error)
         if isinstance(error, ValidationError):
             reason = "field {}: {}".format(*first_fault(error))
-        raise UserError(f"{path} is damaged or of another version: {reason}.") from None
+        raise UserError(
+            f"{path} is damaged or of another version: {reason}. Restore it, or train again."
+        ) from None
 
 
 def _weights_file(folder: Path) -> Path:
@@ -227,7 +229,8 @@ def read_study(folder: Path) -> StudyInfo:
         return StudyInfo.model_validate_json(read_limited(path, DOCUMENT))
     except FileNotFoundError:
         raise UserError(
-            f"{folder} has no {STUDY}, so it is not a conductor trained on recorded verdicts."
+            f"{folder} has no {STUDY}, so it is not a conductor trained on recorded verdicts. Name "
+            "a checkpoint of a training whose config has [verdicts], such as verdicts-gpqa."
         ) from None
     except (OSError, ValidationError) as error:
         raise UserError(f"{path} cannot be read ({type(error).__name__}). Train again.") from None

@@ -216,7 +216,10 @@ def _masked(logits: Array, needs: Needs, room: int) -> Array:
     """Mask logits of tokens that break the guide's expression or need over `room` more tokens."""
     least = int(needs.min())
     if least == NEVER:
-        raise UserError("This model has no token that can continue its regular expression.")
+        raise UserError(
+            "This model has no token that can continue the request's regular expression. Use "
+            "another model."
+        )
     return np.where(needs <= max(room, least), logits, np.float32(-np.inf))
 
 

@@ -125,9 +125,9 @@ def _json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UserError(f"{path.parent} is not a checkpoint: it has no {path.name}.") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}.") from None
+        raise UserError(f"{path} cannot be read: {error}. Copy it again.") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path} does not contain a JSON object.")
+        raise UserError(f"{path} does not contain a JSON object. Copy it again.")
     return cast("dict[str, Any]", content)
 
 
@@ -165,7 +165,8 @@ def _array(name: str, tensor: Mapping[str, Any], path: Path) -> Array:
     dtype = _DTYPES.get(tensor["dtype"])
     if dtype is None:
         raise UserError(
-            f"{path} has {name} as {tensor['dtype']}, but the embedded decoder reads floats only."
+            f"{path} has {name} as {tensor['dtype']}, but the embedded decoder reads floats only: "
+            f"{ELSEWHERE}."
         )
     raw = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
     if tensor["dtype"] == "BF16":  # the upper half of a float32
@@ -176,9 +177,14 @@ def _array(name: str, tensor: Mapping[str, Any], path: Path) -> Array:
 def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
     tensor = tensors.get(name)
     if tensor is None:
-        raise UserError(f"The weights lack {name}, which config.json requires.")
+        raise UserError(
+            f"The weights lack {name}, which config.json requires. Copy the checkpoint again."
+        )
     if tensor.shape != shape:
-        raise UserError(f"{name} has shape {tensor.shape}, but config.json requires {shape}.")
+        raise UserError(
+            f"{name} has shape {tensor.shape}, but config.json requires {shape}. Copy the "
+            "checkpoint again."
+        )
     return tensor
 
 

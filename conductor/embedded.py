@@ -55,16 +55,19 @@ def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
     """Load a checkpoint's tokenizer; UserError if it is missing, damaged or of another model."""
     path = folder / TOKENIZER
     if not path.is_file():
-        raise UserError(f"{folder} is not a checkpoint for `embedded/`: it has no {TOKENIZER}.")
+        raise UserError(
+            f"{folder} is not a checkpoint for `embedded/`: it has no {TOKENIZER}. Copy its "
+            "model's file there."
+        )
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises nothing more precise
-        raise UserError(f"{path} cannot be read as a tokenizer: {error}.") from None
+        raise UserError(f"{path} cannot be read as a tokenizer: {error}. Copy it again.") from None
     size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
     if not 0 < size <= vocabulary:
         raise UserError(
             f"{path} has {size} tokens, but the model has {vocabulary}: this is the tokenizer of "
-            "another model."
+            "another model. Copy the model's own."
         )
     return tokenizer
 
@@ -75,7 +78,7 @@ def read_template(folder: Path) -> Render:
     try:
         parsed: object = json.loads(path.read_bytes()) if path.is_file() else {}
     except ValueError as error:
-        raise UserError(f"{path} cannot be read: {error}.") from None
+        raise UserError(f"{path} cannot be read: {error}. Copy it again.") from None
     settings = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
     file = folder / TEMPLATE
     text = file.read_text() if file.is_file() else settings.get("chat_template") or CHAT_TEMPLATE
@@ -89,8 +92,8 @@ def read_template(folder: Path) -> Render:
             return template.render(messages=turns, add_generation_prompt=True, **marks)
         except (TemplateError, TypeError) as error:
             raise UserError(
-                f"The chat template of {folder} cannot be rendered here ({error}): serve it with "
-                "vLLM or transformers instead."
+                f"The chat template of {folder} is not supported by the embedded decoder "
+                f"({error}): serve it with vLLM or transformers instead."
             ) from None
 
     return render

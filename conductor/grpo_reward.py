@@ -263,7 +263,8 @@ class PlanAnswerer:
             )
         if item.first and item.first not in self.firsts:
             raise UserError(
-                f"There is no first round {item.first!r} that {item.question} could continue."
+                f"Question {item.question} has no first round {item.first!r} to continue. Leave "
+                "the item's `first` out."
             )
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
@@ -401,7 +402,7 @@ def training_reward(
             if book.price(spec.worker(name).price_ref) is None:
                 raise UserError(
                     f"Worker {name!r} of pool {spec.name!r} has no price in book {book.name!r}, "
-                    f"so {option} cannot hold: complete the book."
+                    f"which {option} needs. Add the price to the book."
                 )
     publishable = frozenset(name for name, split in splits.items() if split.suite.publishable)
     answerer = PlanAnswerer(spec, book, replace(plans, kept=publishable))

@@ -198,7 +198,9 @@ class _Nodes:
 
     def add(self) -> int:
         if len(self.empty) >= MOST_NODES:
-            raise UserError("This regular expression is too large for guided decoding.")
+            raise UserError(
+                "This regular expression is too large for guided decoding. Use a shorter one."
+            )
         self.empty.append([])
         self.steps.append(None)
         return len(self.empty) - 1

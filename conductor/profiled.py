@@ -139,7 +139,10 @@ def conductor_profiled_shuffled(
 def _weights(checkpoint: str, sha256: str) -> policy.Weights:
     artifact = read_policy(checkpoint)
     if sha256 and _digest(checkpoint) != sha256:
-        raise UserError(f"Policy {checkpoint} is not the one with which this run began.")
+        raise UserError(
+            f"Policy {checkpoint} is not the one with which this run began. Restore it, or name "
+            "another --log-dir."
+        )
     return artifact.arrays
 
 

@@ -53,7 +53,7 @@ BY_CARDS = (
 
 OTHERS = (
     "was trained for the {1} of pool {0!r} alone and identifies them by number, but {2} has other "
-    "workers or another order. Use conductor-prompted, in which a model that the pool names plans."
+    "workers or another order. Use conductor-prompted, which plans with the pool's conductor model."
 )
 
 DRAWN = "workers drawn evenly"
@@ -124,7 +124,10 @@ def _checked_system(
     whom = replace(whom, reading=card_reading(checkpoint, constrained=constrained))
     folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
     if sha256 and checkpoint_digest(folder) != sha256:
-        raise TaskRefusal(f"Checkpoint {checkpoint} is not the one with which this run began.")
+        raise TaskRefusal(
+            f"Checkpoint {checkpoint} is not the one with which this run began. Restore it, or "
+            "name another --log-dir."
+        )
     spec = named_pool(pool)  # for plain Inspect; `podium run` has checked it already
     if spec and (reason := CheckpointMethods().pool_refusal(checkpoint, spec)):
         raise TaskRefusal(f"This checkpoint {reason}")
@@ -205,7 +208,10 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 def conductor_slot(checkpoint: str) -> WorkerSpec:
     """Return a pool entry that makes a checkpoint the conductor; UserError if it is missing."""
     if any(sign.isspace() for sign in checkpoint):
-        raise UserError(f"The path of a checkpoint must not contain white space: {checkpoint!r}.")
+        raise UserError(
+            f"The path of a checkpoint must not contain white space: {checkpoint!r}. Rename the "
+            "folder."
+        )
     about = _read(checkpoint)
     return WorkerSpec(
         name=CONDUCTOR,
@@ -224,7 +230,8 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
     """Return a solver's arguments, a checkpoint and its digest; UserError if it is missing."""
     if not checkpoint:
         raise UserError(
-            "name the folder that the pool's conductor serves, as in conductor-served@FOLDER."
+            "name the folder of the checkpoint that your server runs as the pool's conductor, as "
+            "in conductor-served@FOLDER."
         )
     _read(checkpoint)
     return {"checkpoint": checkpoint, "sha256": checkpoint_digest(checkpoint_folder(checkpoint))}

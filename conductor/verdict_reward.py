@@ -75,8 +75,8 @@ def split_verdicts(
     """Split verdicts into training and validation; UserError if too few or if a text is missing."""
     if not all(question.text.strip() for question in may_teach.questions):
         raise UserError(
-            f"{may_teach.name}: some questions have no text here, but a conductor reads only the "
-            "text."
+            f"{may_teach.name}: some questions have no text, but a conductor reads only the text. "
+            "`podium route --list` says how to get the texts."
         )
     groups = _grouped(may_teach.questions, split_seed)
     size = max(1, round(len(may_teach.questions) * VALIDATES))
@@ -85,7 +85,9 @@ def split_verdicts(
         picks += groups.pop()
     teaches = sorted(index for group in groups for index in group)
     if not teaches:
-        raise UserError(f"{may_teach.name}: too few questions may be used for training.")
+        raise UserError(
+            f"{may_teach.name}: too few questions may be used for training. Use another split."
+        )
     matrices = may_teach.rows(teaches), may_teach.rows(sorted(picks))
     return VerdictDataset(source, suite, split, split_seed, *matrices, tuple(public))
 
@@ -127,14 +129,15 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
     """Raise UserError if a checkpoint was trained on other verdicts or on questions of `judged`."""
     if about.pinned != judged.source or about.workers != judged.workers:
         raise UserError(
-            f"{folder} was trained on other verdicts ({about.source}). Judge it on those."
+            f"{folder} was trained on other verdicts. Evaluate it with the data of its training: "
+            f"podium route {about.source} --conductor {folder}."
         )
     used = {*about.taught, *about.validated}
     both = [question.id for question in judged.questions if question.id in used]
     if both:
         raise UserError(
-            f"{folder} was trained or selected on {len(both)} of the judged questions, first "
-            f"{both[0]}. Judge it with --split {about.split} --seed {about.split_seed}."
+            f"{folder} was trained or selected on {len(both)} of the questions to route, first "
+            f"{both[0]}. Evaluate it with --split {about.split} --seed {about.split_seed}."
         )
 
 
@@ -161,11 +164,13 @@ class _VerdictSuite:  # no split has evaluation questions
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         if split not in self.parts:
-            raise UserError(f"{self.name} has no {split!r} split: podium route judges studies.")
+            raise UserError(
+                f"{self.name} has no {split!r} split. Evaluate its conductor with `podium route`."
+            )
         return tuple(self.parts[split].values())
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        raise UserError(f"{self.name} does not read files of problems.")
+        raise UserError(f"{self.name} has only recorded verdicts. Leave --problems out.")
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         raise UserError(f"{self.name} has recorded verdicts and does not grade replies.")

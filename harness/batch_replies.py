@@ -102,7 +102,7 @@ class BatchRequest(BatchRow):
         """Return a request's messages; UserError if the URL, tools or images prevent a replay."""
         if self.endpoint is None:
             urls = " and ".join(f"/v1{end}" for end in ENDPOINTS)
-            raise UserError(f"{place}: podium replays {urls}, and no other url.")
+            raise UserError(f"{place}: its url is {self.url}, but podium replays only {urls}.")
         messages = self._messages(f"{place}: its body")
         lists = (message.content for message in messages if isinstance(message.content, list))
         texts_only = all(piece.type == "text" for contents in lists for piece in contents)
@@ -121,7 +121,11 @@ class BatchRequest(BatchRow):
         try:
             messages: list[ChatMessage] = anyio.run(cast(Any, convert), turns)
         except Exception as error:  # Inspect's converters raise many types
-            raise UserError(f"{place} is not a valid request for this url.") from error
+            raise UserError(
+                f"{place} is not a valid request for {self.url or self.endpoint}: its messages "
+                f"cannot be read ({type(error).__name__}). Correct `messages` (chat) or `input` "
+                "(responses)."
+            ) from error
         if self.endpoint == "responses" and body.get("instructions"):
             messages.insert(0, ChatMessageSystem(content=str(body["instructions"])))
         return messages
@@ -466,8 +470,9 @@ class _Batch:
             self.waiting.discard(result.custom_id)
             if result.custom_id not in self.asked or result.custom_id in self.answered:
                 raise UserError(
-                    f"{place}: {self.requests} does not have this custom_id, or an "
-                    "earlier result used it."
+                    f"{place}: {self.requests} does not have custom_id {result.custom_id[:80]!r}, "
+                    "or an earlier result used it. Name the batch's own request file, and keep one "
+                    "result per request."
                 )
             if request := self.asked[result.custom_id]:  # None: listed as unreadable already
                 self._add_replies(request, result, place)

@@ -169,9 +169,15 @@ def _read_cached(name: str, path: Path, modified: int) -> Cassette:
             row = RecordedReply.model_validate(parse_json(line))
         except (ValidationError, ValueError) as error:
             reason = f"{error}".splitlines()[0]
-            raise UserError(f"Cassette {path}, line {number}, is damaged: {reason}.") from error
+            raise UserError(
+                f"Cassette {path}, line {number}, is damaged: {reason}. Restore it, or record it "
+                "again."
+            ) from error
         if row.key in rows:
-            raise UserError(f"Cassette {path}, line {number}, repeats the key of an earlier line.")
+            raise UserError(
+                f"Cassette {path}, line {number}, repeats the key of an earlier line. Restore it, "
+                "or record it again."
+            )
         rows[row.key] = row
     return Cassette(name, header, rows, hashlib.sha256(content).hexdigest())
 

@@ -79,7 +79,8 @@ def read_limited(path: Path, limit: int) -> bytes:
         if len(content) <= limit:
             return content
     raise UserError(
-        f"{path} is larger than {format_bytes(limit)}, the maximum for this kind of file."
+        f"{path} is larger than {format_bytes(limit)}, the maximum for this kind of file. Name "
+        "a smaller file."
     )
 
 

@@ -230,7 +230,9 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     if not suite.publishable:
         keep_files_private()
     if not request.out.absolute().parent.is_dir():
-        raise UserError(f"There is no directory {request.out.parent}; make it, or name another.")
+        raise UserError(
+            f"There is no directory {request.out.parent}; make it, or name another --out."
+        )
     refuse_unwritable_file(request.out, "--out")
     refuse_no_file(_origin_file(request.out), "remove it, or name another --out")
     for path in filter(None, (request.replies, request.problems)):
@@ -331,7 +333,7 @@ def _refuse_prose(suite: Suite[Any], items: Sequence[Question]) -> None:
     prose = [q for q in items if isinstance(suite, ModelGraded) and suite.needs_judge(q)]
     if prose:
         raise UserError(
-            f"Only a model can judge {len(prose)} of the {len(items)} questions, {prose[0].id!r} "
+            f"{len(prose)} of the {len(items)} questions need a model as judge, {prose[0].id!r} "
             "for one, and podium grade calls no model: leave their replies out, or use podium run."
         )
 
@@ -346,7 +348,8 @@ def _refuse_strangers(
     for line, name in unknown:
         raise UserError(
             f"{replies}, line {line}: {suite.name} {_not_there(suite, name)} "
-            f"({len(unknown)} of {len(references)} replies are to such questions)."
+            f"({len(unknown)} of {len(references)} replies are to such questions). "
+            "Leave these replies out, or name their own --suite."
         )
     if not references:
         raise UserError(f"{replies} holds no replies.")

@@ -284,7 +284,10 @@ def _refuse_different(alone: Sequence[SystemRun]) -> None:
         version = f"{facts.suite_version} {facts.data_revision} {facts.prompt}"
         if (earlier := versions.setdefault(facts.suite, version)) != version:
             difference = f"{facts.suite}: {earlier} and {version}."
-            raise UserError(f"These logs are of different versions of {difference}")
+            raise UserError(
+                f"These logs are of different versions of {difference} Name one directory at a "
+                "time."
+            )
 
 
 def _cells(alone: Sequence[SystemRun]) -> Iterator[MatrixCell]:
@@ -413,7 +416,9 @@ def parse_artifact(content: bytes, path: Path) -> Artifact:
             arrays = {key: file[key] for key in file.files}
         return Artifact(_ABOUT.validate_json(str(arrays.pop(_META))), arrays)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, ValidationError) as error:
-        raise UserError(f"{path} is not an artefact of podium: {error}.") from None
+        raise UserError(
+            f"{path} is not an artefact of podium: {error}. Restore it, or train again."
+        ) from None
 
 
 def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:

@@ -198,8 +198,8 @@ def _refuse_another_grader(log: EvalLog, suite: Suite[Any], box: OpenBox | None)
     ):
         if old is not None and old != new:
             raise UserError(
-                f"{path.name} was graded in {kind} {old}, not {new}: use the same one, or grade "
-                "the whole log again with --all."
+                f"{path.name} was graded in {kind} {old}, not {new}. Use {kind} {old} again, or "
+                "grade the whole log again with --all."
             )
 
 
@@ -352,8 +352,8 @@ def box_for_logs(
     used = sorted({facts.box for facts in runs if facts.box})
     if len(used) > 1 and not box_name:
         raise UserError(
-            f"These logs were graded in {' and '.join(used)}: name one directory at a time, or "
-            "one box for all with --all --box."
+            f"These logs were graded in different sandboxes, {' and '.join(used)}: name one "
+            "directory at a time, or grade all again in one sandbox with --all --box NAME."
         )
     name = None
     if runs:
@@ -366,7 +366,10 @@ def box_for_logs(
 
 def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
     if facts.suite not in suites:
-        raise UserError(f"{path.name} is of suite {facts.suite!r}, which this podium lacks.")
+        raise UserError(
+            f"{path.name} is of suite {facts.suite!r}, which this podium lacks. Install its "
+            "package, or use the podium that ran it."
+        )
     return with_prompt(suites[facts.suite], facts.prompt)
 
 

@@ -194,7 +194,10 @@ class Pool:
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return the grade of a program by the public tests; UserError if the suite has none."""
         if self.public_tests is None:
-            raise UserError("A system asked for public tests, and this suite shows none.")
+            raise UserError(
+                f"The system needs public tests, but question {question.id!r} has none that can "
+                "run. Use a suite whose questions show tests, and a sandbox (--box)."
+            )
         return await self.public_tests(question.sealed(), reply)
 
     def _first_said(self, turn: ChatMessage) -> ChatMessage:

@@ -116,7 +116,7 @@ def refuse_older_graders(
     """Raise UserError if a suite's answers were not graded by its grader version in `versions`."""
     used = {run.facts.suite: run.facts.suite_version for run in runs}
     if moved := moved_versions(used, {name: versions.get(name, used[name]) for name in used}):
-        raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all.")
+        raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all {folder}.")
 
 
 def worker_of(run: SystemRun) -> str:

@@ -111,4 +111,4 @@ def _state(sample: Sample) -> TaskState:
 
 def _refuse_tools(state: TaskState) -> None:
     if state.tools:
-        raise UserError("It gives its model tools, and a single reply cannot call them.")
+        raise UserError("It gives tools to its model, and a single reply cannot call tools.")

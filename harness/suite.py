@@ -270,7 +270,7 @@ def failure_kind(reason: str) -> str:
 def refuse_redacted(metadata: Mapping[str, Any] | None, name: str) -> None:
     """Raise UserError for a log whose texts were removed: there is nothing to grade or replay."""
     if _podium_facts(metadata).get("redacted"):
-        raise UserError(f"{name} is redacted, so its replies are gone: take the original log.")
+        raise UserError(f"{name} is redacted, so its replies are gone: use the original log.")
 
 
 def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -296,9 +296,9 @@ def refuse_unjudged(
     if judged and (spec is None or spec.grader is None):
         pool = repr(spec.name) if spec else "file"
         raise UserError(
-            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
-            f"{suite.name!r}: add a [grader] table to pool {pool}, "
-            "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
+            f"{judged} of the {len(questions)} questions of suite {suite.name!r} need a model as "
+            f"judge: add a [grader] table to pool {pool}, or under `inspect eval` give "
+            "--model-role grader=PROVIDER/MODEL."
         )
 
 
@@ -306,8 +306,8 @@ def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> Non
     """Raise UserError if only a model can grade a question: the oracle grades too many plans."""
     if judged := judged_among(suite, questions):
         raise UserError(
-            f"The oracle grades every plan that it tries, and only a model can judge {judged} of "
-            f"the {len(questions)} questions of suite {suite.name!r}: name other systems with "
+            f"The oracle grades every plan that it tries, and {judged} of the {len(questions)} "
+            f"questions of suite {suite.name!r} need a model as judge: name other systems with "
             "--system."
         )
 

@@ -143,7 +143,10 @@ class SystemAPI(NoModel):
         """Return the system's reply to one turn; WorkerError if a worker gave no reply."""
         state = sample_state()
         if state is None:
-            raise UserError(f"{PODIUM}/{self.model_name} can answer only within a task.")
+            raise UserError(
+                f"{PODIUM}/{self.model_name} can answer only within a task. Use it as the model of "
+                "`inspect eval`."
+            )
         plays = self.plays = self.plays or self.make()
         conversation = Conversation(
             messages=input, tools=tools, tool_choice=tool_choice, config=sampling_of(config)

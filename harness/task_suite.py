@@ -133,7 +133,9 @@ class TaskSuite:
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Raise UserError, because an Inspect task reads its own data."""
-        raise UserError(f"{self.name} is an Inspect task, which reads its own data.")
+        raise UserError(
+            f"{self.name} is an Inspect task, which reads its own data. Leave --problems out."
+        )
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
         """Return the question itself, because an Inspect task asks the same in each epoch."""

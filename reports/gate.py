@@ -167,7 +167,10 @@ def _checks(rule: GateRule, block: Sequence[Pair], base: Sequence[SystemRun]) ->
             earlier = [old for old in base if old.facts.purpose == "eval"]
             peer = counterpart(run, earlier) if whom == ITSELF else reference
             if whom == ITSELF and peer is None:
-                raise UserError(f"{row.system} on {suite} is not in the run of --against.")
+                raise UserError(
+                    f"{row.system} on {suite} is not in the run of --against. Name a run that has "
+                    "it."
+                )
             yield rule, row, run, peer
 
 

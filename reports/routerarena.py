@@ -94,8 +94,8 @@ def _refuse(runs: Sequence[Finished]) -> None:
             )
         if row.n_unpriced:
             raise UserError(
-                f"{row.n_unpriced} calls of {row.system} have no price and would cost 0 there. "
-                "Run it with a pool whose price book has their prices."
+                f"{row.n_unpriced} calls of {row.system} have no price and would cost 0 in the "
+                "file. Run it with a pool whose price book has their prices."
             )
 
 
@@ -177,7 +177,7 @@ def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
     rates = {rate: float(usd) for rate, usd in zip(RATES, (price.input, price.output), strict=True)}
     if prices.setdefault(name, rates) != rates:
         raise UserError(
-            f"Two models with different prices would both be named {name} there. Give them "
+            f"Two models with different prices would both be named {name} in the file. Give them "
             "different names with --model OURS=THEIRS."
         )
 

@@ -57,7 +57,9 @@ def parse_rows(content: bytes, path: Path) -> Rows:
         # The error is not chained, because its text has parts of the data.
         raise UserError(f"{path} cannot be read. Fetch it again.") from None
     if not all(isinstance(row, dict) for row in rows):
-        raise UserError(f"{path} cannot be read: one of its rows is not a JSON object.")
+        raise UserError(
+            f"{path} cannot be read: one of its rows is not a JSON object. Fetch it again."
+        )
     return cast(Rows, rows)
 
 

@@ -337,7 +337,7 @@ class LiveCodeBench:
             return tests
         raise UserError(
             f"The data of {self.name} and the question asked ({target[:19]}) have different tests "
-            f"for {question.id}. Grade with the file of that question."
+            f"for {question.id}. Grade with the data file of that question."
         )
 
 

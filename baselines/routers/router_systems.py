@@ -114,7 +114,7 @@ def question_texts(matrix: Matrix) -> list[str]:
     if lacking := sum(not question.text.strip() for question in matrix.questions):
         raise UserError(
             f"{matrix.name}: {lacking} of {len(matrix.questions)} questions have no text, which "
-            f"routers need."
+            "routers need. `podium route --list` says how to get the texts."
         )
     return [question.text for question in matrix.questions]
 

@@ -389,7 +389,10 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
         )
     strange = set(config.suites.weights) - set(config.suites.names)
     if strange:
-        raise UserError(f"[suites] weights has {min(strange)!r}, which is not in its names.")
+        raise UserError(
+            f"[suites] weights has {min(strange)!r}, which is not in [suites] names. Add it there, "
+            "or leave its weight out."
+        )
 
 
 def _first_error(error: ValidationError) -> str:

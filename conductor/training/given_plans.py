@@ -59,7 +59,10 @@ def own_plans(runs: Sequence[str], least: float, steps: int) -> dict[str, Worker
         if any(plans[best]):
             by_question[question] = best
     if not by_question:
-        raise UserError(f"[warm_start] runs: {', '.join(runs)}: none of their plans was right.")
+        raise UserError(
+            f"[warm_start] runs: {', '.join(runs)}: none of their plans was right. Name other "
+            "trainings."
+        )
     return by_question
 
 
@@ -73,7 +76,9 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
         for line in lines:
             yield SampledPlan.model_validate_json(line)
     except ValidationError as error:
-        raise UserError(f"[warm_start] runs: {path} has a line that is not a plan.") from error
+        raise UserError(
+            f"[warm_start] runs: {path} has a line that is not a plan. Restore the file."
+        ) from error
     with suppress(ValidationError):  # a killed training may have left half a line
         yield SampledPlan.model_validate_json(final)
 

@@ -174,8 +174,8 @@ def find_job(
         refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(
-            f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
-            "the canonical single-worker request only."
+            f"Workflows cannot run on recorded pool {spec.name!r}: it has replies only to a "
+            "question alone, asked of one worker. Use a live or rehearsal pool."
         )
     fewest = min(map(len, drawn_groups(spec.names))) if drawn else len(spec.names)
     shown_count(ShownWorkers(config.pool.shown, config.pool.order), fewest)
@@ -236,7 +236,8 @@ def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> Sui
     split = load_training_split(suite, "train", config.suites.train)
     if isinstance(suite, ModelGraded) and any(map(suite.needs_judge, split.questions.values())):
         raise UserError(
-            f"Only a model can judge some questions of suite {name!r}. Leave the suite out."
+            f"Some questions of suite {name!r} need a model as judge, and a training asks none. "
+            "Leave the suite out."
         )
     return split
 

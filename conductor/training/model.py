@@ -51,7 +51,7 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
         if getattr(adapters, "megatron_config", None):  # peft would import a module that it names
             raise UserError(
                 f"[model] path {path!r} has adapters of Megatron, which podium does not load. Use "
-                "others."
+                "other adapters."
             )
         on_base = stands_on_base(Path(path))
         model, tokenizer = load_model(BASE if on_base else base, config, dtype)
@@ -183,7 +183,7 @@ def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[
 
     size = config.model.from_scratch
     if size is None:
-        raise UserError("[model.from_scratch] is missing.")
+        raise UserError("[model.from_scratch] is missing. Add this table to the config.")
     corpus, rng = plan_corpus(config, rows), Random(f"tokenizer {config.run.seed}")
     plans = [corpus.plan(row, rng) for row in rows for _ in range(4)]
     later = [text for row in rows for text in corpus.later(row, rng)] if config.recursion else []

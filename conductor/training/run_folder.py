@@ -148,7 +148,10 @@ def prepare_folder(training: TrainingJob) -> Path:
         return out
     has_manifest = (out / MANIFEST).is_file()
     if resume and not has_manifest:
-        raise UserError(f"There is nothing to resume in {out}: it has no {MANIFEST}.")
+        raise UserError(
+            f"There is nothing to resume in {out}: it has no {MANIFEST}. Leave --resume out, or "
+            "name the training's folder with --out."
+        )
     if has_manifest and not resume:
         raise UserError(f"{out} already has a training. Add --resume, or name another --out.")
     if not has_manifest and not is_new(out):
@@ -176,8 +179,8 @@ def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> 
         podium = f"podium {version}" if version else "the podium that it began with"
         podium += f" (commit {commit[:12]})" if commit else ""
         raise UserError(
-            f"This training was rewarded by {versions}, but all its rewards must be of one "
-            f"version. Resume it with {podium}, or begin anew with --out."
+            f"Graders of this training have changed since it began: {versions}. All its rewards "
+            f"must be of one version. Resume it with {podium}, or begin anew with --out."
         )
 
 

@@ -271,7 +271,7 @@ def _refuse(folder: Path, out: Path, names: list[str]) -> None:
     refuse_unwritable(out, "--out")
     place, run = out.resolve(), folder.resolve()
     if place.is_relative_to(run) and FOLDER in place.relative_to(run).parts:
-        raise UserError(f"{out} holds journals. Name another --out.")
+        raise UserError(f"{out} holds journals of the run. Name another --out.")
     ours = _listed(out)
     for name in names:
         path = out / name
@@ -300,7 +300,8 @@ def _beside(out: Path) -> Generator[Path]:
         fresh.mkdir(mode=0o700)
     except FileExistsError:
         raise UserError(
-            f"{fresh} exists. Wait until the other export ends, or remove it if that was killed."
+            f"{fresh} exists. Wait until the other export ends, or remove the "
+            "folder if that export was killed."
         ) from None
     try:
         yield fresh
@@ -332,7 +333,10 @@ def _checked(paths: Mapping[str, Path]) -> Mapping[str, Path]:
             raise UserError(f"{path} is damaged or no Parquet file; export again.") from error
         schema = stored.get(b"podium.schema", b"").decode()
         if schema != SCHEMA:
-            raise UserError(f"{path} is no export of this version ({schema or 'foreign'}).")
+            raise UserError(
+                f"{path} was not exported by this version of podium (schema: {schema or 'none'}). "
+                "Export the run again."
+            )
     return paths
 
 

@@ -154,7 +154,7 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
         if not path.exists():
             raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
         if path.is_file() and not is_log(path):
-            raise UserError(f"{path} is not an .eval log. Name one, or the directory of a run.")
+            raise UserError(f"{path} is not an .eval log. Name a log, or the directory of a run.")
         for log in [path] if path.is_file() else sorted(logs_below(path, recursive)):
             logs.setdefault(Path(os.path.realpath(log)), log)  # it tolerates symlink loops
     if not logs:

@@ -446,7 +446,9 @@ def read_manifest(path: Path) -> Manifest:
         raise UserError(f"There is no {path}; `podium manifest write` makes one.") from error
     except ValidationError as error:
         field_path, message = first_fault(error)
-        raise UserError(f"{path} is not a manifest (field {field_path}: {message}).") from error
+        raise UserError(
+            f"{path} is not a manifest (field {field_path}: {message}). Restore it."
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a manifest, or is incomplete. Restore it.") from error
 

@@ -160,7 +160,10 @@ def load_runs(
     for key, run in _read_runs(remaining, foreign, beside):
         groups.setdefault(key, []).append(run)
     if not groups:
-        raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
+        raise UserError(
+            f"{foreign[0]} was not written by `podium run`, and there is no other log. Name the "
+            "directory of a run."
+        )
     return tuple(_whole(runs, dirs) for runs in groups.values()), tuple(foreign)
 
 
@@ -371,7 +374,8 @@ def _about(log: RawLog) -> tuple[LogRecord, RunFacts, Book]:
         record.facts = record.facts or plain_facts(log.header)
     if record.facts is None:
         raise UserError(
-            f"{log.path} was not written by `podium run`: it names no system and no prices."
+            f"{log.path} was not written by `podium run`: it names no system and no prices. "
+            "Name a log of `podium run`."
         )
     return record, record.facts, book_from_json(record.facts.prices)
 

@@ -496,8 +496,8 @@ def spent_by(
         elif call.usd is None:
             raise UserError(
                 f"Calls of {call.role!r} in {call.journal or call.log} have no price, so {limit} "
-                "cannot hold. Leave it out, or start in another --log-dir with a price book that "
-                "has the worker."
+                "cannot be enforced. Leave it out, or start in another --log-dir with a price book "
+                "that has the worker."
             )
         elif call.billable == "yes":
             usd += call.usd

@@ -91,7 +91,9 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
 def show_repriced(rows: Sequence[Repriced]) -> str:
     """Return repriced runs as a table, with the missing prices and the evidence below it."""
     if not rows:
-        raise UserError("No question was graded, so there is nothing to price.")
+        raise UserError(
+            "No question was graded, so there is nothing to price. Finish the run first."
+        )
     cells = [_cells(row) for row in rows]
     heads = (*HEADS, f"$ at {_short(rows[0].now.book)}", "ratio")
     return "\n\n".join((columns(heads, cells), LEGEND, "\n".join(_notes(rows))))

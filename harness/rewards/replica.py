@@ -87,7 +87,10 @@ class _Replica:
             grading = make(self._open_grader)
             grading.open()
         except (EOFError, OSError) as error:
-            raise UserError(f"Replica {self.number} ended before it was ready.") from error
+            raise UserError(
+                f"Replica {self.number} ended before it was ready. Read its output above, and "
+                "check the free memory."
+            ) from error
         self.grading = grading
 
     def stop(self) -> None:

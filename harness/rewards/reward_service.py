@@ -202,17 +202,24 @@ def _settings(request: ServeRequest) -> RewardSettings:
     if request.workers < 1:
         raise UserError(f"--workers must be at least 1, not {request.workers}.")
     if request.log_dir and not request.pool:
-        raise UserError("Grading replies calls no worker: add --pool, or leave --log-dir out.")
+        raise UserError(
+            "--log-dir logs the calls of workers, and only --pool names workers to call. Add "
+            "--pool, or leave --log-dir out."
+        )
     if request.token_file is None and not is_loopback(request.host):
         raise UserError(
             f"--host {request.host} accepts requests from other machines: name a --token-file "
             "with the token that they must send, or leave --host out."
         )
     if request.pool is None and request.max_usd is not None:
-        raise UserError("Grading replies costs no dollars: add --pool, or leave --max-usd out.")
+        raise UserError(
+            "--max-usd limits the cost of workers, and only --pool names workers to call. Add "
+            "--pool, or leave --max-usd out."
+        )
     if request.pool is None and request.values == "paper":
         raise UserError(
-            "The paper scores plans, not replies: add --pool, or leave --values paper out."
+            "--values paper scores plans, and plans need workers to run them. Add --pool, or leave "
+            "--values paper out."
         )
     return RewardSettings(
         most=ASKING if request.most is None and request.pool else request.most,
@@ -236,8 +243,8 @@ def _training_splits(
         every[suite.name] = split = load_training_split(suite, request.split, request.limit)
         if judged := judged_among(suite, [*split.questions.values()]):
             raise UserError(
-                f"Only a model can judge {judged} of the {len(split.questions)} questions of suite "
-                f"{name!r}, and a reward service asks no judge: leave the suite out."
+                f"{judged} of the {len(split.questions)} questions of suite {name!r} need a model "
+                "as judge, and a reward service asks none: leave the suite out."
             )
     suites = [split.suite for split in every.values()]
     evaluated = [load_split(suite) for suite in suites if "eval" in suite.splits]
@@ -257,8 +264,8 @@ def _completions(request: ServeRequest, hooks: RewardHooks) -> tuple[Sampler, Pr
     refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(
-            f"Workflows cannot run on recorded pool {spec.name!r}: its replies answer only the "
-            "canonical single-worker request."
+            f"Workflows cannot run on recorded pool {spec.name!r}: it has replies only to a "
+            "question alone, asked of one worker. Use a live or rehearsal pool."
         )
     return hooks.answerer(spec, book, request), hooks.shown(spec), spec.label
 

@@ -140,7 +140,7 @@ def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_t
         hit = shared[0]
         raise UserError(
             f"{len(shared)} questions are in both training and evaluation, first {hit.question} of "
-            f"{hit.suite!r}, which is {hit.asked} of {hit.evaluated!r}: name other suites."
+            f"{hit.suite!r}, which equals {hit.asked} of {hit.evaluated!r}: name other suites."
         )
 
 
@@ -258,7 +258,8 @@ async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, limit: int 
         if correct is None:
             raise UserError(
                 f"It is unknown whether suite {name!r} rewards the attack {attack!r} on "
-                f"{question.id}: {outcome.reason or outcome.status.value}. Fix that first."
+                f"{question.id}: {outcome.reason or outcome.status.value}. Correct this error "
+                "first."
             )
         if correct > 0:
             raise UserError(

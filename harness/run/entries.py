@@ -310,7 +310,10 @@ def _matched(
     worker, hindsight = best
     whom = match_target(job.request.match, list(answered))
     if whom is None:
-        raise UserError(f"{system}: no system to match its cost with has run on {suite.name!r}.")
+        raise UserError(
+            f"{system}: the system whose cost it matches has not run on {suite.name!r}. Run that "
+            "system first, or name another with --match."
+        )
     unit = system.rpartition("-")[2]
     per_call = _of_one_call(worker, answered, unit)
     theirs = _cost(answered[whom][1], unit)

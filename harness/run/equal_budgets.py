@@ -27,7 +27,9 @@ def by_size(request: RunRequest) -> list[RunRequest]:
         return [request]
     folder = request.log_dir
     if (folder / FILE).exists():
-        raise UserError(f"{folder} holds a run of one size. Name another --log-dir for several.")
+        raise UserError(
+            f"{folder} holds a run of one size. Name another --log-dir for several sizes."
+        )
     return [
         replace(request, equal=str(budget), log_dir=folder / str(budget), group_dir=folder)
         for budget in budgets

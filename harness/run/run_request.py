@@ -384,7 +384,7 @@ def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
         raise UserError(
             f"{late[0]} is matched with {match or 'a conductor'}, which is not in this run: add "
             f"--system {match or preflight.CONDUCTORS[1]}"
-            f"{'' if match else ', or name another one with --match'}."
+            f"{'' if match else ', or name another system with --match'}."
         )
 
 

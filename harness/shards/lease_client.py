@@ -237,8 +237,8 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
         lease.open(_gone(folder, book))
     except LeaseLost:
         raise UserError(
-            f"no process grants leases to {folder}: run the command that cut the run into shards "
-            "again."
+            f"no process grants leases to {folder}: start the whole run again with its `podium run "
+            "--shards` command."
         ) from None
     Thread(target=lease.beat, daemon=True).start()
     at_once = False

@@ -263,7 +263,7 @@ def doctor_command(args: argparse.Namespace) -> int:
     from podium.harness.run.run import examine, examine_run
 
     if args.yes and not args.drill:
-        raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
+        raise UserError("--yes agrees to the price of a drill: add --drill, or leave --yes out.")
     if args.S and not (args.suite or args.system):
         raise UserError("-S sets options of systems: add --system, or leave -S out.")
     catalogue = whole_catalogue()

@@ -139,7 +139,9 @@ def study_for(settings: Any) -> Any:
     matrix = whole_matrix(settings.source, None)
     split = split_matrix(matrix, settings.split, settings.split_seed)
     if len(split.folds) != 1:
-        raise UserError("A study learns from one split. Use date:SHARE or share:SHARE.")
+        raise UserError(
+            "A training on recorded verdicts learns from one split. Use date:SHARE or share:SHARE."
+        )
     suite = SOURCES[settings.source.partition(":")[0]].suite
     public: list[str] = []
     if not matrix.publishable:  # publishable texts: the practice suites' training questions
@@ -433,7 +435,10 @@ def whole_matrix(source: str, data: Path | None) -> Any:
         raise UserError(f"{table.name} has one worker, {table.workers[0]}; routing needs two.")
     lacking = len(table.questions) - len(complete.questions)
     if not complete.questions:
-        raise UserError(f"{table.name}: no question was graded for every worker.")
+        raise UserError(
+            f"{table.name}: no question was graded for every worker. Use verdicts of all workers "
+            "on the same questions."
+        )
     if not lacking:
         return complete
     note = f"Left out: {pluralise(lacking, 'question')} that lack the verdict of a worker."

@@ -211,7 +211,9 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
             "file if no process is running."
         ) from None
     except OSError as error:
-        raise UserError(f"{scratch} cannot be written ({error.strerror}).") from error
+        raise UserError(
+            f"{scratch} cannot be written ({error.strerror}). Use --keys FILE in a writable folder."
+        ) from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

@@ -130,8 +130,8 @@ def stamp_of(log_dir: Path, authority: Path | None = None) -> Stamped:
 def _unstamped(log_dir: Path) -> str:
     """Return the root digest of a manifest; UserError if the manifest already has a stamp."""
     if (log_dir / STAMP).exists():
-        advice = "and stamps are never overwritten; move it elsewhere to get a new one"
-        raise UserError(f"{log_dir / STAMP} is there, {advice}.")
+        advice = "and stamps are never overwritten; move it elsewhere to get a new stamp"
+        raise UserError(f"{log_dir / STAMP} exists, {advice}.")
     return read_manifest(log_dir / FILE).root
 
 
@@ -144,9 +144,9 @@ def _verified(file: Path, imprint: tuple[str, str], authority: Path) -> datetime
     """Return the time that an authority's reply certifies for `imprint`; UserError if invalid."""
     text = _ask_openssl("-reply", "-in", str(file), "-text", fault=NO_STAMP)
     if refused := REFUSED.search(text):
-        raise UserError(f"The authority refused ({refused[1]}). Ask another one.")
+        raise UserError(f"The authority refused ({refused[1]}). Ask another authority.")
     if not (dated := DATED.search(text)):
-        raise UserError(f"{NO_STAMP}: it contains no time.")
+        raise UserError(f"{NO_STAMP}: it contains no time. Ask another authority.")
     when = datetime.strptime(" ".join(dated.groups()), "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
     trusted = ("-CAfile", str(authority), "-attime", str(int(when.timestamp())))
     fault = f"The stamp does not hold against {authority}"

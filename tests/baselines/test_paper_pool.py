@@ -261,7 +261,7 @@ def test_a_conductor_of_another_pool_is_refused_before_anything_is_asked(
     said = str(refused.value)
     assert said.startswith(f"{system} was trained for the 8 workers of pool 'rehearsal' alone")
     assert f"pool '{NAME}' has other workers or another order" in said
-    assert said.endswith("Use conductor-prompted, in which a model that the pool names plans.")
+    assert said.endswith("Use conductor-prompted, which plans with the pool's conductor model.")
     assert server.bill.lines == []
     assert not (tmp_path / "run").exists()
 

@@ -185,7 +185,9 @@ def test_a_limit_that_no_plan_fits_into_ends_the_reply_as_any_limit_does() -> No
 def test_a_vocabulary_that_cannot_spell_the_text_is_refused() -> None:
     guide = Guide(Automaton("é"), Vocabulary(["a"] * 1024, [1]))
     assert (guide.needs(guide.automaton.start) == NEVER).all()
-    with pytest.raises(UserError, match="no token that can continue its regular expression"):
+    with pytest.raises(
+        UserError, match="no token that can continue the request's regular expression"
+    ):
         decode(ADAPTIVE.model, [40], DecodeOptions(guide=guide))
 
 

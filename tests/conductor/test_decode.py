@@ -103,7 +103,9 @@ def test_who_cannot_go_on_is_told_and_the_others_are_not(tmp_path: Path) -> None
     assert [one.result() for one in well] == [
         decode(checkpoint.model, one, HOW) for one in PROMPTS[:2]
     ]
-    with pytest.raises(UserError, match="no token that can continue its regular expression"):
+    with pytest.raises(
+        UserError, match="no token that can continue the request's regular expression"
+    ):
         ill.result()
 
 

@@ -108,7 +108,7 @@ def test_a_checkpoint_of_another_split_is_refused(
     checkpoint(tmp_path / "best", named, plan(1))
     code = main(["route", named, "--split", "share:0.4", "--seed", "1", "--conductor",
                  str(tmp_path / "best")])  # fmt: skip
-    assert "of the judged questions, first" in refused(capsys, code)
+    assert "of the questions to route, first" in refused(capsys, code)
 
 
 def test_folds_and_a_seed_named_twice_are_refused(

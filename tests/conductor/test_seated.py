@@ -328,7 +328,7 @@ def test_a_conductor_of_one_pool_is_refused_on_a_part_of_it_and_in_another_order
     spec = read_pool(pool_of(tmp_path, *workers))
     said = str(why_unfit(system, whole_catalogue(), spec))
     assert said.startswith(f"{system} {FIXED}")
-    assert said.endswith("Use conductor-prompted, in which a model that the pool names plans.")
+    assert said.endswith("Use conductor-prompted, which plans with the pool's conductor model.")
     assert why_unfit("conductor-adaptive", whole_catalogue(), spec) is None
 
 

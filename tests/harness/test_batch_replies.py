@@ -149,20 +149,24 @@ def nameless(results: Rows, requests: Rows) -> None:
 UNREADABLE = {
     "a result of another batch": (
         other_id,
-        "out.jsonl, line 1: in.jsonl does not have this custom_id",
+        "out.jsonl, line 1: in.jsonl does not have custom_id 'another'",
         2,
     ),
     "two results": (
         two_results,
-        "line 2: in.jsonl does not have this custom_id, or an earlier result used it",
+        "line 2: in.jsonl does not have custom_id '[^']+', or an earlier result used it",
         2,
     ),
     "two requests": (two_requests, "in.jsonl, line 2: an earlier line has the same custom_id", 1),
-    "embeddings": (embeddings, "in.jsonl, line 1: podium replays .* no other url", 2),
+    "embeddings": (
+        embeddings,
+        "in.jsonl, line 1: its url is /v1/embeddings, but podium replays only",
+        2,
+    ),
     "image": (an_image, "in.jsonl, line 1: .* can replay text only", 2),
     "no messages": (
         no_messages,
-        "in.jsonl, line 1: its body is not a valid request for this url",
+        "in.jsonl, line 1: its body is not a valid request for /v1/chat/completions: its messages",
         2,
     ),
     "no choices": (no_choices, "out.jsonl, line 1: response.body: choices: List should have", 2),

@@ -81,7 +81,7 @@ class Prose(Toy):
 def test_replies_that_only_a_model_can_judge_are_refused(tmp_path: Path) -> None:
     asked = GradeRequest("toy", tmp_path / "replies.jsonl", tmp_path / "out.jsonl")
     write_replies(tmp_path / "replies.jsonl", [(one.id, "42") for one in Prose().load()[:3]])
-    with pytest.raises(UserError, match="Only a model can judge 1 of the 3 questions"):
+    with pytest.raises(UserError, match="1 of the 3 questions need a model as judge"):
         grade_file(asked, toy_catalogue(Prose()))
     assert not (tmp_path / "out.jsonl").exists()
 

@@ -103,7 +103,7 @@ def test_prose_without_a_grader_is_refused_in_one_sentence(tmp_path: Path) -> No
     with pytest.raises(UserError) as refused:
         refuse_unjudged(RLPR, questions, spec_of(tmp_path))
     assert str(refused.value) == (
-        "Only a model can judge 1 of the 2 questions of suite 'rlpr': add a [grader] table to pool "
+        "1 of the 2 questions of suite 'rlpr' need a model as judge: add a [grader] table to pool "
         "'pool', or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
     )
     refuse_unjudged(RLPR, questions, spec_of(tmp_path, POOL + GRADER))

@@ -92,7 +92,7 @@ def test_questions_have_no_targets() -> None:
 
 
 def test_questions_without_texts_teach_nobody() -> None:
-    with pytest.raises(UserError, match="have no text here"):
+    with pytest.raises(UserError, match="have no text, but"):
         split(matrix_of([MatrixQuestion("q1", ""), MatrixQuestion("q2", "Why?")]))
 
 
@@ -108,7 +108,7 @@ def test_a_trainer_sees_the_study_as_exams_that_grade_nothing() -> None:
     assert suite.publishable is False
     assert "eval" not in suite.splits
     assert not set(teaches.questions) & set(validates.questions)
-    with pytest.raises(UserError, match="podium route judges studies"):
+    with pytest.raises(UserError, match="Evaluate its conductor with `podium route`"):
         suite.load("eval")
     with pytest.raises(UserError, match="does not grade replies"):
         suite.grade(suite.load("train")[0], "42")

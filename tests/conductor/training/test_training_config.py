@@ -22,7 +22,7 @@ from podium.harness.errors import UserError
         ("modle.path=x", r"the file has no key 'modle'; the nearest is 'model'"),
         ("run.threads=0", "run.threads: input should be greater than or equal to 1"),
         ("run.seed=-1", "run.seed: input should be greater than or equal to 0"),
-        ("suites.weights.mmlu=1", "weights has 'mmlu', which is not in its names"),
+        ("suites.weights.mmlu=1", r"weights has 'mmlu', which is not in \[suites\] names"),
         ("run.seed", "section.key=value"),
         ("pool.shown=3", "the conductor cannot tell workers apart"),
         ("pool.order=random", "the conductor cannot tell workers apart"),

@@ -69,9 +69,9 @@ def test_a_resumed_training_is_refused_in_a_sentence_that_names_every_grader_tha
     integer, choice = (now[name].version for name in MOVED)
     version = json.loads(before)["versions"]["podium"]
     assert refused(training(tmp_path, MOVED, resume=True)) == (
-        f"This training was rewarded by practice-integer {integer} (now 1000-A), practice-choice "
-        f"{choice} (now 1001-A), but all its rewards must be of one version. Resume it with podium "
-        f"{version} (commit 0123456789ab), or begin anew with --out."
+        f"Graders of this training have changed since it began: practice-integer {integer} (now "
+        f"1000-A), practice-choice {choice} (now 1001-A). All its rewards must be of one version. "
+        f"Resume it with podium {version} (commit 0123456789ab), or begin anew with --out."
     )
     assert (tmp_path / "manifest.json").read_bytes() == before
 
@@ -121,7 +121,8 @@ def test_ablations_are_not_mixed_with_those_of_other_graders(
     )
     prepare_folder(training(tmp_path / "out" / "runs" / "a-seed-0", MOVED))
     assert main(["ablate", "--file", str(file), "--out", str(tmp_path / "out")]) == 2
-    assert "This training was rewarded by practice-integer 1000-A (now" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "training have changed since it began: practice-integer 1000-A (now" in said
 
 
 def test_a_training_that_goes_on_from_a_checkpoint_says_whose_graders_have_moved(

@@ -60,7 +60,8 @@ def test_a_training_whose_grader_moved_is_not_resumed_and_nothing_is_made(begun:
     said["data"]["practice-choice"]["version"] = "0-A"
     manifest.write_text(json.dumps(said))
     told = refused_here(begun, run, "--resume")
-    assert told.startswith("podium: This training was rewarded by practice-choice 0-A (now ")
+    began = "podium: Graders of this training have changed since it began: "
+    assert told.startswith(f"{began}practice-choice 0-A (now ")
     assert told.count("\n") == 1
     assert [path.name for path in run.iterdir()] == ["manifest.json"]
 

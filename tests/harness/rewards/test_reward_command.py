@@ -36,10 +36,10 @@ REFUSED = [
     (("--suite", "practice-integer", "--box", "no-such"), "no-such"),
     (("--suite", "practice-integer", "--pool", "no-such"), "no-such"),
     (("--suite", "practice-integer", "--pool", "recorded-aime25"), "recorded"),
-    (("--suite", "practice-integer", "--max-usd", "1"), "add --pool, or leave --max-usd out"),
+    (("--suite", "practice-integer", "--max-usd", "1"), "Add --pool, or leave --max-usd out"),
     (
         ("--suite", "practice-integer", "--values", "paper"),
-        "add --pool, or leave --values paper out",
+        "Add --pool, or leave --values paper out",
     ),
     (("--suite", "practice-integer", "--timeout", "0"), "more than 0 seconds"),
     (("--suite", "practice-integer", "--timeout", "nan"), "more than 0 seconds"),
@@ -115,7 +115,7 @@ class Talked(Toy):
 
 
 def test_a_suite_that_only_a_model_can_judge_is_refused() -> None:
-    assert "Only a model can judge 1 of the 12 questions" in refusal(Talked())
+    assert "1 of the 12 questions of suite 'toy' need a model as judge" in refusal(Talked())
 
 
 class Leaky(Toy):

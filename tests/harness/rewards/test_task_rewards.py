@@ -73,7 +73,7 @@ def test_a_reward_service_serves_a_task() -> None:
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        ("looking", "It gives its model tools"),
+        ("looking", "It gives tools to its model"),
         ("boxed", "It uses an Inspect sandbox"),
         ("twice_asked", "It calls its model more than once."),
         ("talking", "calls a model of its own"),

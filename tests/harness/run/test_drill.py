@@ -167,7 +167,7 @@ def test_a_terminal_is_shown_the_price_and_asked(
 
 REFUSED = {
     "rehearsal": (["--pool", "rehearsal", "--drill", "--yes"], "is labelled 'rehearsal'. Name a"),
-    "yes": (["--pool", "rehearsal", "--yes"], "add --drill, or leave it out"),
+    "yes": (["--pool", "rehearsal", "--yes"], "add --drill, or leave --yes out"),
     "keys": (["--pool", "openrouter", "--drill", "--yes"], "No worker of pool 'openrouter' can"),
 }
 

@@ -259,7 +259,8 @@ REFUSED = {
         )
     },
     **{
-        f"{words} {{0}}/file": "{0}/file is not an .eval log. Name one, or the directory of a run."
+        f"{words} {{0}}/file": "{0}/file is not an .eval log. Name a log, or the directory of a "
+        "run."
         for words in ("report", "regrade", "audit", "ledger export --out o", "reprice --book none")
     },
     "manifest verify {0}/file": "There is no directory {0}/file. Give the one that `podium run` wr",

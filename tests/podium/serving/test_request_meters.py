@@ -276,7 +276,9 @@ def test_a_restart_gives_nobody_their_dollars_back(
 
 
 UNPRICED = SpentBefore.of([served("alice", TODAY, row(usd=None, role="clerk"))])
-NO_PRICE = r"Calls of 'clerk' in one.jsonl have no price, so a limit of dollars cannot hold\. "
+NO_PRICE = (
+    r"Calls of 'clerk' in one.jsonl have no price, so a limit of dollars cannot be enforced\. "
+)
 
 
 @pytest.mark.parametrize("name", ["max_usd", "max_usd_per_day", "max_usd_per_key"])
