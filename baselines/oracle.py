@@ -187,7 +187,7 @@ def _draws(
 
 @dataclass(slots=True)
 class _RememberingPool(Pool):
-    """A pool that caches replies by request; if a plan repeats a request, each reply is cached."""
+    """A pool that asks a worker the k-th repetition of a request in a plan once, for all plans."""
 
     memory: Memory = field(default_factory=Memory)
 

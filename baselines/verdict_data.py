@@ -128,9 +128,10 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
 def _packed_matrix(
     name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
 ) -> Matrix:
-    """Return the grade matrix of a source in the package (of one `group`, if given).
+    """Return a matrix (questions by models) of recorded grades that the package holds.
 
-    If `texts` is empty, a note says that `podium data fetch` gets the question texts.
+    `group` selects a part of its questions. If `texts` (question id -> text) is empty, the matrix
+    gets a note that `podium data fetch` downloads them.
     """
     questions, cells = packed_verdicts(name)
     if group:

@@ -104,7 +104,7 @@ class SystemMethods:
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a live run is refused, without the system's name; None if it is allowed."""
+        """Return why `NAME@x` must not run on live workers, as a clause; None if it may."""
         return None
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:

@@ -70,7 +70,7 @@ class SystemInPlay:
 
 @dataclass(slots=True)
 class SampleTurns:
-    """The totals of a system's turns in one sample so far."""
+    """Counts over the turns (requests to the system) of a sample so far: steps, seconds, tools."""
 
     pool: Pool
     recorder: Recorder | None

@@ -209,7 +209,11 @@ def _find_verdicts(
 
 
 def _checked(training: TrainingJob) -> TrainingJob:
-    """Return the training; UserError if TRL would write private texts, or no given plan fits."""
+    """Return the training, checked.
+
+    Raises UserError if TRL would write texts of a private suite, or if none of the warm start's
+    plans is for its questions and workers.
+    """
     if training.config.grpo.get("log_completions") and not training.publishable:
         secret = next(n for n, split in training.splits.items() if not split.suite.publishable)
         raise UserError(

@@ -209,9 +209,10 @@ def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] 
 
 
 def release_policy(runs: Sequence[Path], to: Path) -> str:
-    """Copy the best policy of a training to `to`, with the logs of all trainings.
+    """Copy the policy of the median training to `to`, with the logs of all trainings.
 
-    Of several trainings that differ only by seed, the one with the median score is released.
+    The trainings differ only by seed; each counts with the best of its validations. Returns a
+    sentence that says which seed was chosen.
     """
     seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)

@@ -146,7 +146,7 @@ class Sampler:
         return tuple(str(worker) for worker in rng.permutation(different))
 
     def shown_again(self, row: "Row", rng: Generator) -> "Row":
-        """Return a row for the same question and workers, with another sampled profile."""
+        """Return a row with the same question and workers, and newly sampled worker results."""
         kinding = _drawn(self.kindings, rng)
         table = self.profile(row.workers, kinding, _questions_each(rng), rng)
         kind = kinding.kind_of(row.asked)

@@ -441,7 +441,10 @@ SLACK_S = 1.0
 
 
 def _steady(seconds: float | None, longest: float | None) -> float | None:
-    """Return `seconds`, a difference of times of day; None if the clock was changed in between."""
+    """Return `seconds` between two clock readings; None if negative or above `longest`.
+
+    Then the system clock was changed between the readings.
+    """
     if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
         return None
     return seconds

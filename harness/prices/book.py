@@ -279,13 +279,13 @@ class Book:
         return "no price" if self._built_in(ref) is None else "built in"
 
     def for_log(self, refs: Iterable[str]) -> "Book":
-        """Return the book to embed in a log: if large, with only the entries of the log's keys."""
+        """Return the book to embed in a log; of a large book only the prices that `refs` name."""
         if len(self.prices) <= EMBEDDED_WHOLE:
             return self
         return replace(self.only(refs), entries=len(self.prices))
 
     def only(self, refs: Iterable[str]) -> "Book":
-        """Return the book with only the entries of some keys."""
+        """Return the book with only the prices that `refs` name."""
         prices = {ref: self.prices[ref] for ref in sorted({*refs}) if ref in self.prices}
         return replace(self, prices=prices)
 

@@ -158,7 +158,10 @@ def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question
 
 
 def describe_plan(work: "PlanTrace", question: Question, *, publishable: bool) -> "PlanTrace":
-    """Return a workflow's trace with `leaked` set; its plan is dropped unless `publishable`."""
+    """Return a trace that says if its subtasks contain the answer (`leaked`).
+
+    The plan, whose subtasks may quote the question, is removed unless the suite is `publishable`.
+    """
     subtasks = [str(step["subtask"]) for step in json.loads(work.plan or "[]")]
     leaked = leaks_answer(question, subtasks)
     return replace(work, leaked=leaked, plan=work.plan if publishable else "")

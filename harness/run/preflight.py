@@ -447,7 +447,10 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
 
 
 def match_target(match: str | None, systems: Sequence[str]) -> str | None:
-    """Return the system in a run whose cost compute-matched controls match; None if missing."""
+    """Return the system to whose cost compute-matched controls are matched; None if not in the run.
+
+    It is `match` if given, else the run's conductor.
+    """
     if match:
         return match if match in systems else None
     keyed = {manifest_key(name): name for name in reversed(systems)}  # first of equal cards

@@ -55,7 +55,7 @@ class RequestBefore(Protocol):
         ...
 
 
-class Purse(NamedTuple):
+class MeterScope(NamedTuple):
     """What one spend meter counts: dollars of all clients or of one key, in total or on a day."""
 
     everybody: bool = True
@@ -63,31 +63,34 @@ class Purse(NamedTuple):
     day: date | None = None
 
 
-def _purses(key: str | None, day: date) -> tuple[Purse, ...]:
-    """Return what the spend meters of a request count, in the order in which they admit a call."""
-    return Purse(False, key, day), Purse(False, key), Purse(day=day), Purse()
+def _scopes(key: str | None, day: date) -> tuple[MeterScope, ...]:
+    """Return the sums that a call adds to, in the order in which their limits are checked.
+
+    They are of its API key (today, in all) and of all keys (today, in all).
+    """
+    return MeterScope(False, key, day), MeterScope(False, key), MeterScope(day=day), MeterScope()
 
 
 @dataclass(frozen=True, slots=True)
 class SpentBefore:
     """What earlier server processes spent, from which the spend meters start."""
 
-    by_purse: Mapping[Purse, SpentSoFar] = field(default_factory=dict[Purse, SpentSoFar])
+    by_scope: Mapping[MeterScope, SpentSoFar] = field(default_factory=dict[MeterScope, SpentSoFar])
     unpriced: str = ""
     """Why no dollar limit can be enforced (calls of unknown cost); empty if every cost is known."""
 
     @classmethod
     def of(cls, requests: Iterable[RequestBefore]) -> "SpentBefore":
         """Add up the cost of requests in the journals for each spend meter."""
-        rows: dict[Purse, list[Call]] = defaultdict(list)
+        rows: dict[MeterScope, list[Call]] = defaultdict(list)
         for request in requests:
-            for purse in _purses(request.key, request.day):
-                rows[purse] += request.rows
+            for scope in _scopes(request.key, request.day):
+                rows[scope] += request.rows
         try:
-            total = spent_by(rows[Purse()], limit="a limit of dollars")
+            total = spent_by(rows[MeterScope()], limit="a limit of dollars")
         except UserError as error:
             return cls(unpriced=str(error))
-        return cls({purse: spent_by(calls, total) for purse, calls in rows.items()})
+        return cls({scope: spent_by(calls, total) for scope, calls in rows.items()})
 
 
 class Admission:
@@ -104,9 +107,9 @@ class Admission:
         self._book, self.limits, self._clock = book, limits, clock
         self._before = earlier or SpentBefore()
         self._day = date.min
-        self._meters: dict[Purse, Spend] = {}
+        self._meters: dict[MeterScope, Spend] = {}
         self._within: Counter[str | None] = Counter()
-        self.spend = self._meter(Purse(), limits.max_usd, LimitName("--max-usd"))
+        self.spend = self._meter(MeterScope(), limits.max_usd, LimitName("--max-usd"))
         """The meter of the dollars that all requests together spent."""
         shared = limits.max_usd, limits.max_usd_per_day, limits.max_usd_per_key
         if self._before.unpriced and any(limit is not None for limit in shared):
@@ -157,8 +160,8 @@ class Admission:
             (self.limits.max_usd_per_day, LimitName("--max-usd-per-day", NEXT_DAY, ends=ends)),
             (self.limits.max_usd, self.spend.name),
         )
-        purses = _purses(caller.name, day)
-        return tuple(self._meter(purse, *pair) for purse, pair in zip(purses, limits, strict=True))
+        scopes = _scopes(caller.name, day)
+        return tuple(self._meter(scope, *pair) for scope, pair in zip(scopes, limits, strict=True))
 
     def _today(self) -> date:
         """Return today's date in UTC; on a new day, drop the spend meters of earlier days."""
@@ -169,17 +172,17 @@ class Admission:
             self._meters = {key: m for key, m in self._meters.items() if key.day in (None, day)}
         return self._day
 
-    def _meter(self, purse: Purse, limit: Decimal | None, name: LimitName) -> Spend:
+    def _meter(self, scope: MeterScope, limit: Decimal | None, name: LimitName) -> Spend:
         """Return a spend meter; sets its limit each time, since the keys file may have changed."""
-        if purse not in self._meters:
-            spent = self._before.by_purse.get(purse, SpentSoFar())
-            self._meters[purse] = Spend(
+        if scope not in self._meters:
+            spent = self._before.by_scope.get(scope, SpentSoFar())
+            self._meters[scope] = Spend(
                 self._book,
                 spent=spent.usd,
                 unbounded=Counter(spent.unbounded),
-                above=() if purse == Purse() else (self.spend,),
+                above=() if scope == MeterScope() else (self.spend,),
             )
-        meter = self._meters[purse]
+        meter = self._meters[scope]
         meter.limit, meter.name = limit, name
         return meter
 

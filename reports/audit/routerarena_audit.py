@@ -426,7 +426,7 @@ def _uncharged(file: _File) -> None:
 
 
 def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
-    """Yield input and output tokens of each call in a row, except the call that answered."""
+    """Yield (input, output) tokens of each call in a table row, but for the answering call."""
     if isinstance(value, list):
         for item in cast(list[object], value):
             yield from _named(item, answer_usage)

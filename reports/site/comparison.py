@@ -144,7 +144,7 @@ def _references(block: SiteBlock, served: bool) -> list[int]:
 
 
 def _held_against(report: Report, index: int, site_block: SiteBlock, number: int) -> str:
-    """Return the data file of a block of rows, compared with row `number` as the reference."""
+    """Return the script with a block's table in which row `number` is the reference."""
     first_run = site_block.pairs[0][1]
     runs = [
         run

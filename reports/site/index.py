@@ -189,7 +189,7 @@ def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
 
 
 def _rows(block: SiteBlock, folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the rows of a block for the index; runs of one system share a matrix column."""
+    """Return a block's table rows for the template, each with its column on the matrix page."""
     columns: dict[tuple[str, str], int] = {}
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []

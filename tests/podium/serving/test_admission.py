@@ -246,7 +246,7 @@ def test_days_that_are_over_are_let_go() -> None:
     for _ in range(50):
         spend_by(admission, ALICE, 1)
         clock.now += timedelta(days=1)
-    counted = Counter(purse.day is None for purse in admission._meters)
+    counted = Counter(scope.day is None for scope in admission._meters)
     assert counted == {True: 2, False: 2}
 
 

@@ -81,7 +81,7 @@ def test_an_audit_fits_a_screen_of_120_columns(
     assert max(map(len, lines)) <= 120
 
 
-def test_dollars_of_which_none_left_a_purse_say_so(
+def test_dollars_that_were_never_paid_say_so(
     logs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["audit", str(logs)])
