@@ -289,7 +289,7 @@ SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eva
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
-    """Return RouterBench's grade matrix: of a CSV file, a folder of such files, or a slice."""
+    """Return RouterBench's grade matrix, read from CSV files or, for a benchmark's name, packed."""
     paths = _routerbench_paths(request)
     questions, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
     group = request.path.replace("_", "-") if not paths else ""

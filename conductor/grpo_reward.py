@@ -402,7 +402,7 @@ def training_reward(
             if book.price(spec.worker(name).price_ref) is None:
                 raise UserError(
                     f"Worker {name!r} of pool {spec.name!r} has no price in book {book.name!r}, "
-                    f"which {option} needs. Add the price to the book."
+                    f"which {option} needs. Give the worker a price in the pool file."
                 )
     publishable = frozenset(name for name, split in splits.items() if split.suite.publishable)
     answerer = PlanAnswerer(spec, book, replace(plans, kept=publishable))

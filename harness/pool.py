@@ -307,7 +307,7 @@ async def _generate(request: Request, number: SampleIndex) -> ModelOutput:
 
 
 def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Model:
-    """Return the model of a pool file's entry, bound to no role, since a role keeps old models."""
+    """Return a new Inspect model for a worker entry of a pool file, not bound to a model role."""
     rehearses = slot.provider == REHEARSING
     return _made(slot, **({"seed": seed, "time_scale": time_scale} if rehearses else {}))
 

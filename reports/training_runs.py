@@ -257,7 +257,7 @@ def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the entropy of workers' shares by step, computed here because old logs lack it."""
+    """Return the entropy of the workers' shares of calls by training step; old logs lack it."""
     step_shares = ((line["step"], shares(line)) for line in run.lines)
     return tuple(CurvePoint(step, entropy(table.values())) for step, table in step_shares if table)
 

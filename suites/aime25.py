@@ -87,7 +87,10 @@ class Aime25(PromptedSuite):
         """Return the questions of a file; UserError unless it has 30 rows with integer answers."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != 2 * PROBLEMS:
-            raise UserError(f"{path} has {len(rows)} rows, but AIME25 has {2 * PROBLEMS}.")
+            raise UserError(
+                f"{path} has {len(rows)} rows, but AIME25 has {2 * PROBLEMS}. "
+                "Use the file of `podium data fetch aime25`."
+            )
         for number, row in enumerate(rows, start=1):
             _refuse_malformed(row, f"{path}, row {number}")
         return aime25_questions(rows, self.prompt)

@@ -431,7 +431,10 @@ def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
 
 
 def _same_list(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
-    """Return whether two lists or sets have equal values; values with names are sorted by name."""
+    """Return whether two lists or sets have equal values.
+
+    Named values (`y = 3, x = 2`) are compared in the order of their names; sets in any order.
+    """
     if answer.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # not an interval (1,2)
         return _in_order(gold.parts, answer.parts, ask)
     if answer.kind not in ("list", "\\{\\}"):

@@ -212,7 +212,7 @@ class WarmStart(ConfigSection):
         if bool(self.plans) != (self.kind == "given-plans"):
             raise ValueError('plans, a file, must be set if and only if kind = "given-plans"')
         if self.kind == "own-plans" and not self.runs:
-            raise ValueError('kind = "own-plans" needs runs = ["RUN"]: folders of trainings')
+            raise ValueError('kind = "own-plans" needs runs = ["RUN"]: folders of `podium train`')
         if bool(self.runs) != (self.kind == "own-plans"):
             raise ValueError('runs, folders of trainings, may be set only with kind = "own-plans"')
         return self

@@ -169,7 +169,10 @@ def _compare(attention: Any, read: Any) -> None:
 
 
 def _copied(back: int, words: int) -> slice:
-    """Return the dimensions with a copy of the token `back` places before; 0: the first copy."""
+    """Return the part of a residual vector that copies the token `back` positions earlier.
+
+    0: the token itself. `words` is where the copies begin, and how many dimensions they share.
+    """
     width, index = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
     return slice(words + index * width, words + (index + 1) * width)
 

@@ -114,7 +114,7 @@ class Kinding:
 
 @dataclass(slots=True)
 class Sampler:
-    """Draws pools of workers, and profiles of these workers from a trial."""
+    """Draws pools of workers, and their profiles from recorded results on questions (`trial`)."""
 
     trial: Trial
     kindings: Sequence[Kinding]

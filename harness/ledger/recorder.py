@@ -298,7 +298,10 @@ class CallInFlight:
         output.usage.total_cost = None if price.usd is None else float(price.usd)
 
     def keep(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
-        """Store a new reply for later attempts, once; OSError if it cannot be written."""
+        """Store a new reply, so that a resumed run need not buy it again; later calls do nothing.
+
+        Raises OSError if it cannot be written.
+        """
         if self.reply_s is None:
             self.reply_s = (output.metadata or {}).get(STATED, self._attempt_s())
         # Empty replies are not billed, so they are not stored.

@@ -364,7 +364,9 @@ def book_from_json(data: Mapping[str, object]) -> Book:
         prices = _prices(data["usd_per_mtok"], "")
         built_in = _prices(data.get("built_in") or {}, "")
     except BadEntry as error:
-        raise UserError(f"The price book embedded in a log is malformed: {error}.") from error
+        raise UserError(
+            f"The price book embedded in a log is malformed: {error}. Restore the original log."
+        ) from error
     entries = data.get("entries")
     return Book(
         name=str(data["name"]),

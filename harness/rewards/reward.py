@@ -490,7 +490,7 @@ class Reward:
         question = self._questions[item.suite].get(item.question)
         if question is None or item.epoch < 1:
             subject = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
-            raise UserError(f"The suite {item.suite!r} has no {subject} to reward.")
+            raise UserError(f"The suite {item.suite!r} has no {subject}. Check the item's id.")
         if check := getattr(self._answer, "check", None):
             check(item)
         key = (item.suite, item.question, item.epoch)

@@ -356,7 +356,10 @@ def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconcil
     options = taken(InvoiceOptions, args, models=dict(args.model), **bounds)
     for path in args.invoice:
         if not path.is_file():
-            raise UserError(f"There is no invoice {path}. Export one from the provider's console.")
+            raise UserError(
+                f"There is no invoice {path}. Check its path, or export it from the "
+                "provider's console."
+            )
         rows = (row for files in system_runs for row in rows_of(files) if row.label == "live")
         result = reconcile(rows, read_invoice(path), options)
         faults = [

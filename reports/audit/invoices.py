@@ -90,9 +90,9 @@ class Invoice:
             except ValidationError as error:
                 field, message = first_fault(error)
                 place += f", field {field or 'the whole entry'}"
-                raise UserError(f"{place}: {message}. Export it again.") from error
+                raise UserError(f"{place}: {message}. Export the invoice again.") from error
             except ValueError as error:
-                raise UserError(f"{place}: {error}. Export it again.") from error
+                raise UserError(f"{place}: {error}. Export the invoice again.") from error
 
 
 def _count(value: object) -> object:
@@ -515,7 +515,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
                 if len(row) != len(names):
                     raise UserError(
                         f"{path}, line {number}: {len(row)} fields, but the header has "
-                        f"{len(names)}. Export it again."
+                        f"{len(names)}. Export the invoice again."
                     )
                 yield number, dict(zip(names, row, strict=True))
     except ValueError as error:
@@ -573,9 +573,9 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
                 if line.strip():
                     yield number, _parsed(line, path, number)
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text. Export it again.") from error
+        raise UserError(f"{path} is not UTF-8 text. Export the invoice again.") from error
     except ValueError as error:
-        raise UserError(f"{path} cannot be read: {error}. Export it again.") from error
+        raise UserError(f"{path} cannot be read: {error}. Export the invoice again.") from error
 
 
 def _is_json(line: str) -> bool:
@@ -591,5 +591,5 @@ def _parsed(text: str, path: Path, number: int) -> Any:
         return parse_json(text, decimal_of)
     except ValueError as error:
         raise UserError(
-            f"{path}, line {number}: not valid JSON ({error}). Export it again."
+            f"{path}, line {number}: not valid JSON ({error}). Export the invoice again."
         ) from error

@@ -181,5 +181,5 @@ def test_plans_of_another_training_are_refused_before_a_folder_is_made(
 
 
 def test_own_plans_of_nothing_say_what_they_need() -> None:
-    with pytest.raises(UserError, match=r'needs runs = \["RUN"\]: folders of trainings'):
+    with pytest.raises(UserError, match=r'needs runs = \["RUN"\]: folders of `podium train`'):
         read_config("practice-cpu-deep", ["warm_start.kind=own-plans"])
