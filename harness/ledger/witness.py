@@ -169,7 +169,10 @@ def _remade(db: Any, rows: list[Json], run: int) -> Json:
 
 def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]]:
     """Yield a line on each figure that can be recomputed, and whether the table has this value."""
-    rows = json.loads((path or folder / "report" / "table.json").read_text())["rows"]
+    try:
+        rows = json.loads((path or folder / "report" / "table.json").read_text())["rows"]
+    except (OSError, TypeError, ValueError, KeyError) as error:
+        sys.exit(f"No table to read ({error}): python verify.py DIR [TABLE of podium report]")
     db, sums = duckdb.connect().execute(TABLES), list[Json]()
     groups = defaultdict[Any, dict[Path, list[Any]]](dict)
     for log in folder.resolve().rglob("*.eval"):
@@ -192,9 +195,6 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
 
 
 if __name__ == "__main__":
-    try:
-        results = list(figures(*map(Path, sys.argv[1:] or ["."])))
-    except (OSError, TypeError, ValueError) as error:
-        sys.exit(f"No table to read ({error}): python verify.py DIR [TABLE of podium report]")
+    results = list(figures(*map(Path, sys.argv[1:3] or ["."])))
     sys.stdout.writelines(f"{line}\n" for line, _ in results)
     sys.exit(not all(same for _, same in results))
