@@ -164,7 +164,9 @@ def test_an_overlap_is_refused_in_one_sentence_with_its_first_pair_and_the_count
         open_question("1+1?", "t1"), open_question("2+2?", "t2"), open_question("3?", "t3")
     )
     asked = exam(open_question("1+1", "e1"), open_question("2+2", "e2"))
-    with pytest.raises(UserError, match=r"^2 questions .* first t1 of .*, which equals e1 of [^.]*\.$"):
+    with pytest.raises(
+        UserError, match=r"^2 questions .* first t1 of .*, which equals e1 of [^.]*\.$"
+    ):
         refuse_overlap([shared], [asked])
     left = without_overlap(shared, [asked])
     assert list(left.questions) == ["t3"]
