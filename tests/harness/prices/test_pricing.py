@@ -45,9 +45,9 @@ def test_fifty_thousand_cent_fractions_sum_exactly() -> None:
             output=chance.randrange(777),
             cache_read=chance.randrange(50),
         )
-        found = cost(usage, price)
-        assert found is not None
-        total += found
+        call_cost = cost(usage, price)
+        assert call_cost is not None
+        total += call_cost
         whole += usage.input * 137_000_000 + usage.output * 1_000_000_001
         whole += usage.cache_read * 33_300_000
     assert total * 10**15 == whole
@@ -57,10 +57,10 @@ def test_fifty_thousand_cent_fractions_sum_exactly() -> None:
 def test_the_third_partys_fugu_example_costs_what_it_truly_cost() -> None:
     usage = Usage(input=212, output=522, orchestration_in=5463, orchestration_out=1053)
     assert usage.parts_total == 7250
-    found = costs(usage, FUGU)
-    assert found is not None
-    assert found.total == Decimal("0.075625")
-    assert (found.input, found.output, found.orchestration) == (
+    call_cost = costs(usage, FUGU)
+    assert call_cost is not None
+    assert call_cost.total == Decimal("0.075625")
+    assert (call_cost.input, call_cost.output, call_cost.orchestration) == (
         Decimal("0.00106"),
         Decimal("0.01566"),
         Decimal("0.058905"),
@@ -85,15 +85,25 @@ def test_a_tier_is_chosen_by_one_prompt_and_never_by_a_sum() -> None:
     ],
 )
 def test_a_tier_holds_for_the_whole_request(usage: Usage, tier: str) -> None:
-    found = costs(usage, GEMINI)
-    assert found is not None
-    assert found.tier == tier
+    call_cost = costs(usage, GEMINI)
+    assert call_cost is not None
+    assert call_cost.tier == tier
+
+
+def test_each_kind_of_orchestration_token_has_its_own_rate() -> None:
+    """400 of 1,000 input tokens were read from a cache: only the other 600 cost the full rate."""
+    rates = {"in": "7", "in_cached": "2", "out": "11"}
+    price = replace(FLAT, **{f"orchestration_{kind}": Decimal(rates[kind]) for kind in rates})
+    usage = Usage(orchestration_in=1000, orchestration_in_cached=400, orchestration_out=10)
+    assert cost(usage, price) == Decimal("0.00511")  # (600 * 7 + 400 * 2 + 10 * 11) / 1e6
+    assert cost(usage, replace(price, orchestration_in_cached=None)) is None
+    assert list_cost(usage, price) == Decimal("0.00711")  # (1000 * 7 + 10 * 11) / 1e6
 
 
 def test_a_sum_of_internal_requests_is_no_long_prompt() -> None:
-    found = costs(Usage(input=10, orchestration_in=400_000), FUGU)
-    assert found is not None
-    assert (found.tier, found.orchestration) == ("base", Decimal("2"))
+    call_cost = costs(Usage(input=10, orchestration_in=400_000), FUGU)
+    assert call_cost is not None
+    assert (call_cost.tier, call_cost.orchestration) == ("base", Decimal("2"))
 
 
 def test_of_several_tiers_the_highest_that_is_passed_counts() -> None:
@@ -132,6 +142,8 @@ def test_reasoning_is_billed_as_output_where_it_has_no_rate() -> None:
 def test_reasoning_with_a_rate_of_its_own_must_be_counted() -> None:
     apart = replace(FLAT, reasoning=Decimal("2"))
     assert cost(Usage(output=1_000_000, reasoning=900_000), apart) == 1 + Decimal("1.8")
+    assert cost(Usage(output=1_000_000, reasoning=1_000_000), apart) == 2
+    assert cost(Usage(output=1_000_000, reasoning=1_000_001), apart) is None
     assert cost(Usage(output=1_000_000), apart) is None
     assert cost(Usage(input=1), apart) is not None
 
@@ -190,6 +202,7 @@ def test_gpu_time_is_shared_by_output_tokens() -> None:
     gpu = Gpu("H100", 2, Decimal("3.60"), Decimal("1000"), "made up for this test")
     assert gpu_seconds(Usage(output=5_000), gpu) == 10
     assert gpu_cost(Usage(output=5_000), gpu) == Decimal("0.01")
+    assert gpu_seconds(Usage(output=1_250), gpu) == Decimal("2.5")
 
 
 def test_parts_add_up_to_the_whole_for_odd_rates() -> None:
@@ -198,8 +211,8 @@ def test_parts_add_up_to_the_whole_for_odd_rates() -> None:
         rates = [Decimal(chance.randrange(1, 10**9)).scaleb(-7) for _ in range(6)]
         price = Price(rates[0], rates[1], cache_read=rates[2], reasoning=rates[5])
         usage = Usage(*(chance.randrange(10**6) for _ in range(2)), cache_read=7, reasoning=3)
-        found = costs(replace(usage, output=usage.output + 3), price)
-        assert found is not None
+        call_cost = costs(replace(usage, output=usage.output + 3), price)
+        assert call_cost is not None
         exact = sum(
             Fraction(tokens) * Fraction(rate) / 10**6
             for tokens, rate in (
@@ -209,4 +222,4 @@ def test_parts_add_up_to_the_whole_for_odd_rates() -> None:
                 (3, rates[5]),
             )
         )
-        assert Fraction(found.total) == exact
+        assert Fraction(call_cost.total) == exact
