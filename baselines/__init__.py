@@ -1,4 +1,4 @@
-"""Alternatives to a learned conductor, and the controls.
+"""Systems to compare a learned conductor with: alternatives to it, and controls.
 
 Belongs here: systems that plan by a person's rule, a router, a search or a framework, each a
 `System` and an Inspect solver. Elsewhere: plans written by a model (conductor/), suites (suites/).

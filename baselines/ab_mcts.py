@@ -78,7 +78,7 @@ async def _graded(session: Session, start: int) -> list[Grade]:
 
 
 def agreement(answers: Sequence[str | None], index: int) -> Grade:
-    """Grade answer `index` by the share of other answers equal to it; 0 if the answer is None.
+    """Grade answer `index` by the share of equal other answers (`FIRST` if no others); None gets 0.
 
     >>> agreement(["7", "7", "8"], 0).value, agreement(["7"], 0).value, agreement([None], 0).value
     (0.5, 0.5, 0.0)
@@ -93,7 +93,7 @@ def agreement(answers: Sequence[str | None], index: int) -> Grade:
 
 @contextmanager
 def _global_draws(random: np.random.RandomState) -> Generator[None]:
-    """Make `random` NumPy's global generator, for treequest, in a `with` block without await."""
+    """Let NumPy's global draws (treequest's) come from `random` in a `with` block without await."""
     state: Any = np.random.get_state()
     np.random.set_state(random.get_state())
     try:

@@ -22,8 +22,8 @@ _PUBLIC = (
     "tries are checked on the tests that the question shows, as the paper says (simple.py in its "
     "repository checks on the hidden ones)"
 )
-"""A deviation that three cards share. `simple.py` is in github.com/benediktstroebl/agent-eval,
-LLMDebugger/programming, commit 9fc2698."""
+"""A deviation from the paper that three cards share. `simple.py` is in
+github.com/benediktstroebl/agent-eval, LLMDebugger/programming, commit 9fc2698."""
 
 BEST_OF_N_TESTS = SystemCard(
     name="best-of-n-tests",
@@ -132,7 +132,8 @@ def refuse_untested(pool: Pool, name: str) -> None:
     """Raise UserError, before system `name` calls a worker, if there are no public tests to run."""
     if pool.public_tests is None:
         raise UserError(
-            f"{name} needs a suite whose questions show tests, and a sandbox to run the tests."
+            f"{name} has no public tests to run. Use a suite whose questions show tests, and a "
+            "sandbox (--box)."
         )
 
 
@@ -208,7 +209,7 @@ def warming_system(worker: str | None = None, tries: int = TRIES) -> System:
 
 @register
 def escalation_system(order: str | None = None) -> System:
-    """Return the system that asks workers in `order`, else cheapest first, until tests pass."""
+    """Return the system that asks workers in `order` (None: cheapest first) until tests pass."""
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:

@@ -81,21 +81,21 @@ class Scoring:
 
     @property
     def confidences(self) -> tuple[float, ...]:
-        """Return candidate thresholds: the lowest confidence at which an answer is accepted."""
+        """Return the thresholds to try: the lowest confidence at which an answer is accepted."""
         if self.scorer == "logistic":
             return (0.3, 0.5, 0.7, 0.9)
         return tuple(k / self.samples for k in range(1, self.samples + 1))
 
 
 Scored = tuple[str, float, Sequence[float]]
-"""A worker's answer, the scorer's confidence in it, from 0 (no answer) to 1, and the features that
-`logistic` is fitted to."""
+"""A worker's answer, the scorer's confidence in it, from 0 to 1, and the features that `logistic`
+is fitted to (empty for other scorers)."""
 
 
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
 ) -> Scored:
-    """Ask one worker and score the answer; an untrained logistic scorer always gives 0.5."""
+    """Ask one worker and score the answer; the logistic scorer without `weights` gives 0.5."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
         replies = await session.ask_all([Step(worker)] * scoring.samples)
@@ -112,7 +112,7 @@ async def score_answer(
 
 
 def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
-    """Return the reply with the most frequent answer, and the share of replies with that answer."""
+    """Return the reply with the most frequent answer, and this answer's share (0: no answer)."""
     chosen = vote(kind, replies)
     answer = normalised(kind, chosen)
     same = sum(normalised(kind, reply) == answer for reply in replies)
@@ -141,7 +141,7 @@ class CascadeTries:
     last_share: float  # cost of the unscored last stage, as a share of a scored stage's
 
     def measure(self, order: Sequence[int], thresholds: Sequence[float]) -> tuple[float, float]:
-        """Return a cascade's mean grade and cost; `order` lists indices of workers in the pool."""
+        """Return a cascade's mean grade and mean cost; `order` has pool indices of its workers."""
         value, cost = np.zeros((2, len(self.values)))
         open_ = np.ones(len(self.values), dtype=bool)
         for worker, threshold in zip(order, thresholds, strict=False):
@@ -155,11 +155,14 @@ class CascadeTries:
 
 
 Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
-"""A cascade: pool indices of its workers in order, their thresholds, its mean grade and cost."""
+"""A cascade: pool indices of its workers, thresholds of all but the last, mean grade, mean cost."""
 
 
 def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
-    """Return the most accurate cascade of at most `STAGES` workers; on a tie, the cheapest one."""
+    """Return the most accurate cascade of at most `STAGES` workers; on a tie, the cheapest one.
+
+    Its thresholds are among `levels`.
+    """
     workers = range(tries.values.shape[1])
     chains = (
         (order, thresholds, *tries.measure(order, thresholds))
@@ -219,7 +222,7 @@ def _weights(features: Floats, right: Floats) -> Floats:
 
 
 def _out_of_fold(features: Floats, right: Floats) -> Floats:
-    """Return confidences (questions, workers) by scorers fitted without the question scored."""
+    """Return confidences (questions, workers), each by a scorer fitted on other questions."""
     sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
     for fold in range(min(FOLDS, len(right))):
         apart = folds == fold
@@ -229,7 +232,7 @@ def _out_of_fold(features: Floats, right: Floats) -> Floats:
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
-    """Return the training results, in worker order, of each question graded for all workers."""
+    """Return a row of results, in worker order, per question that was graded for all workers."""
     by_question: dict[str, dict[int, TrialResult]] = {}
     for trial in tries:
         if trial.value is not None:
@@ -237,7 +240,7 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
     rows = [[row[e] for e in sorted(row)] for row in by_question.values() if len(row) == workers]
     if not rows:
         raise UserError(
-            "The cascade learnt nothing: no train question has answers of all workers. Run again."
+            "The cascade learnt nothing: no train question was graded for all workers. Run again."
         )
     return rows
 

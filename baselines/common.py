@@ -96,7 +96,7 @@ _SIGN = 1 << 31  # the bit of a word's hash that sets its sign; the others set i
 
 
 def hash_words(text: str, dims: int) -> Floats:
-    """Return a text's unit vector (dims,): signed, log-scaled, hashed counts of words and pairs.
+    """Return a text as a unit vector (dims,): signed hashed log counts of words and word pairs.
 
     Vectors of texts that share words are similar, whatever the meaning. No model and no fit is
     needed, and the result is the same on every machine. A text without words gives zeros.

@@ -2,7 +2,8 @@
 
 `random-workflow` uses a conductor's executor and plan limits. `compute-matched-*` tests whether
 planning is worth its cost: the best worker answers k times, then a vote or public tests decide. The
-run sets k, by costs alone, so that a query takes as many list dollars or tokens as a conductor's.
+run sets k, from costs and not grades, so that a query takes as many list dollars or tokens as a
+conductor's.
 """
 
 from math import ceil, floor
@@ -53,7 +54,7 @@ RANDOM_WORKFLOW = SystemCard(
 
 
 def random_steps(random: Random, workers: tuple[str, ...], max_steps: int) -> Workflow:
-    """Return a valid workflow of random length; per step, worker, subtask and reads are random."""
+    """Return a random workflow of 1 to `max_steps` steps: workers, subtasks and steps to read."""
     steps = [
         Step(
             worker=random.choice(workers),
@@ -80,7 +81,7 @@ def random_worker_system(seed: int = 0) -> System:
 def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
     """Return the system that runs a random workflow, drawn per question and epoch."""
     if max_steps < 1:
-        raise UserError(f"A workflow has at least 1 step, so max_steps cannot be {max_steps}.")
+        raise UserError(f"random-workflow needs max_steps of at least 1, not {max_steps}.")
 
     def plan(question: Question, pool: Pool) -> Workflow:
         random = seeded_random(RANDOM_WORKFLOW.name, seed, question.id, pool.epoch)

@@ -171,7 +171,7 @@ def _document(task: str, row: _Row, path: Path) -> _Document:
 
 
 def _common_way(task: str, files: Sequence[_Samples]) -> Way:
-    """Return the first filter and metric that all models of a task share; UserError if none is."""
+    """Return the first filter and metric that all models of a task share; else UserError."""
     common = [way for way in files[0].ways if all(way in file.ways for file in files)]
     if common:
         return common[0]

@@ -1,9 +1,9 @@
-"""Alternatives to a conductor: Fusion, and the multi-call strategies behind `vllm-sr/auto`.
+"""OpenRouter's Fusion, and the strategies of several calls in vLLM's Semantic Router.
 
-vLLM's Semantic Router calls such a strategy a looper: `fusion`, `remom`, `confidence`, `ratings`
-(Apache-2.0; github.com/vllm-project/semantic-router, commit 3d48f8c, pkg/looper). Fusion
-is OpenRouter's product (openrouter.ai/docs/guides/features/plugins/fusion), whose prompts are not
-public: our `fusion` has OpenRouter's presets and the prompts of vLLM's looper.
+The Semantic Router (its model `vllm-sr/auto`) calls such a strategy a looper: `fusion`, `remom`,
+`confidence`, `ratings` (Apache-2.0; github.com/vllm-project/semantic-router, commit 3d48f8c,
+pkg/looper). Fusion is OpenRouter's product (openrouter.ai/docs/guides/features/plugins/fusion),
+whose prompts are not public: our `fusion` has OpenRouter's presets and vLLM's prompts.
 """
 
 import json
@@ -129,7 +129,7 @@ class _Presets(_Unread):
         return {"preset": x, "aggregator": None} if x else {}
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return a message with the preset's models that the pool lacks; None if none lacks."""
+        """Return a message with the preset's models that the pool lacks; None if it has all."""
         has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
         models = dict.fromkeys((*PRESETS[x], OPUS)) if x in PRESETS else ()
         lacks = ", ".join(model for model in models if model not in has)
@@ -247,7 +247,7 @@ HOT = Sampling(temperature=1.0)
 
 
 def _breadths(breadth: object) -> list[int]:
-    """Return remom's calls per round: `4` is one round, `3,2` are two; UserError otherwise."""
+    """Return remom's calls per round: `4` is one round, `3,2` are two; UserError if invalid."""
     listed = cast("list[object]", breadth) if isinstance(breadth, list) else [breadth]
     words = [word.strip() for entry in listed for word in str(entry).split(",")]
     if not all(re.fullmatch(r"[1-9]\d?", word, re.ASCII) for word in words):
@@ -402,7 +402,7 @@ def confidence_system(order: str | list[str] | None = None, threshold: float = T
     The workers are those of `order`, else all of the pool, cheapest first.
     """
     if not 0 <= threshold <= 1:
-        raise UserError(f"A confidence's threshold must be between 0 and 1, not {threshold:g}.")
+        raise UserError(f"confidence needs a threshold between 0 and 1, not {threshold:g}.")
     orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # cached: reads a price book once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -451,7 +451,7 @@ RATINGS = SystemCard(
 
 @register
 def ratings_system() -> System:
-    """Return the system that asks every worker, for a person to rate; the first reply is graded."""
+    """Return the system whose workers all answer, for a person to rate; the first one is graded."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)

@@ -2,7 +2,8 @@
 
 After the paper's description; prompts and roles are ours. A design is a mode with its members.
 `mas-sample` runs a random design. `router-mas` tries random designs on train questions, fits a
-ridge regression of grades on design and question, then draws many designs and runs the best by it.
+ridge regression of grades on design and question, then draws many designs for each question and
+runs the one with the highest predicted grade.
 """
 
 from collections.abc import Sequence
@@ -143,7 +144,7 @@ def mas_sample_system(seed: int = 0) -> System:
 
 
 def mas_router_system(learned: Artifact, seed: int = 0) -> System:
-    """Return the system that runs the design with the highest grade that `learned` predicts."""
+    """Return the system that runs the best of many random designs, by `learned`'s predictions."""
     names, weights = learned.about.workers, learned.arrays[WEIGHTS]
 
     def plan(question: Question, pool: Pool) -> Workflow:

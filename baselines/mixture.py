@@ -22,8 +22,8 @@ is well-structured, coherent, and adheres to the highest standards of accuracy a
 
 Responses from models:
 {REPLIES}"""
-"""The prompt of Mixture-of-Agents' authors, word for word ("open-source" too): arXiv 2406.04692,
-table 1, as used in togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
+"""The prompt of Mixture-of-Agents' authors, word for word (it calls all models open-source): arXiv
+2406.04692, table 1; togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 
 WARM = Sampling(temperature=0.7)
 """Temperature of proposers and aggregator in `utils.py`, the code of Mixture-of-Agents' authors."""
@@ -51,7 +51,7 @@ def _calls(n: int, args: Mapping[str, Any]) -> int:
 
 
 def as_names(workers: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return an argument's worker names as a tuple; None gives an empty tuple."""
+    """Return worker names as a tuple: a string is one name, None gives an empty tuple."""
     return (workers,) if isinstance(workers, str) else tuple(workers or ())
 
 

@@ -34,7 +34,7 @@ FINISH = "State the final answer of the work above, in the form the question ask
 
 
 def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
-    """Return all candidate workflows, shortest first: one worker, chains of 2 or 3, fan-ins.
+    """Return candidate workflows, shortest first: one worker, chains of 2 or 3, 4 joined by a 5th.
 
     >>> len(enumerate_plans(["a", "b", "c"])), len(enumerate_plans("abcdefgh"))
     (21, 464)
@@ -87,8 +87,8 @@ FIRST_SEED = 1_000_000_000
 """First of the seeds for choosing plans. Evaluations use small seeds, so their replies differ."""
 
 GOOD = 0.75
-"""If the best plan so far has this mean grade, the oracle tries no longer plans: they cost more and
-have little left to gain."""
+"""If the best plan so far has this mean grade, the oracle skips plans with more steps: they cost
+more and have little left to gain."""
 
 PoolFactory = Callable[[int], Pool]
 """seed -> a pool whose random numbers come from the seed; called once per question and seed."""
@@ -151,7 +151,7 @@ async def best_expected(
 async def best_realised(
     plans: Sequence[Workflow], question: Question, *, pool: Pool, grade: GradeText
 ) -> PlanChoice:
-    """Return the first plan with the highest grade on recorded replies, an upper bound."""
+    """Return the first plan with the highest grade on recorded replies (a grade biased upwards)."""
     draw = _draws(question, lambda _: pool, grade)
     grades = [await draw(plan, 0) for plan in plans]
     best = grades.index(max(grades))
@@ -187,7 +187,7 @@ def _draws(
 
 @dataclass(slots=True)
 class _RememberingPool(Pool):
-    """A pool that asks a worker the k-th repetition of a request in a plan once, for all plans."""
+    """A pool that caches replies: plans share the reply to the k-th repetition of a request."""
 
     memory: Memory = field(default_factory=Memory)
 
@@ -245,7 +245,8 @@ def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
     def plan(question: Question, pool: Pool) -> Workflow:
         if question.id not in choices:
             raise UserError(
-                f"The oracle has no plan for question {question.id!r}. Create its plans again."
+                f"The oracle has no plan for question {question.id!r}. Create it with `podium run "
+                "--system oracle`."
             )
         chosen = check(choices[question.id].plan, pool.workers)
         if isinstance(chosen, Malformed):

@@ -55,7 +55,10 @@ class Split:
 
 
 def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Split a matrix's questions by a rule: `date:0.3`, `share:0.5`, `folds:5`, `declared`."""
+    """Split a matrix's questions by a rule: `date:0.3`, `share:0.5`, `folds:5`, `declared`.
+
+    Train questions that equal a test question raise UserError; with `drop_shared` they are omitted.
+    """
     kind, _, text = rule.partition(":")
     count, _, unit = text.partition(":")
     if kind in ("date", "share"):
@@ -111,9 +114,9 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
     order = _units(q.group if by_group else question_key(q) for q in matrix.questions)
     if not 2 <= k <= len(order):
         available = pluralise(len(order), "group" if by_group else "different question")
-        fit = {0: "they need two", 1: "they need two", 2: "name 2"}
-        hint = fit.get(len(order), f"name 2 to {len(order)}")
-        raise UserError(f"{matrix.name}: {k} folds cannot be made of {available}: {hint}.")
+        few = "Use a source with at least two"
+        fix = {0: few, 1: few, 2: "Use 2 folds"}.get(len(order), f"Use 2 to {len(order)} folds")
+        raise UserError(f"{matrix.name}: {k} folds cannot be made of {available}. {fix}.")
     Random(f"folds/{seed}").shuffle(order)
     order.sort(key=len, reverse=True)  # stable: units of equal size stay shuffled
     folds: list[list[int]] = [[] for _ in range(k)]
@@ -212,7 +215,7 @@ class RouterField:
 
 
 def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: int) -> RouterField:
-    """Return the named routers (default: all); none if a question of the matrix has no text."""
+    """Return the named routers; without names, all, or none if a question has no text."""
     if unknown := [name for name in names if name not in ROUTERS]:
         raise no_such("router", unknown[0], ROUTERS, "there are: ")
     if not _has_texts(matrix):
@@ -233,7 +236,7 @@ def _has_texts(matrix: Matrix) -> bool:
 def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteComparison:
     """Evaluate routers and reference rows; UserError if a matrix lacks a score or a fit fails."""
     if np.isnan(matrix.scores).any():
-        raise UserError(f"{matrix.name}: some scores are unknown. Use only rows with all scores.")
+        raise UserError(f"{matrix.name}: some scores are unknown. Pass `matrix.whole()` instead.")
     priced = not np.isnan(matrix.usd).any()
     ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else None
     # Chosen workers by system and willingness, for all questions; filled fold by fold.

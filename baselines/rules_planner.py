@@ -1,9 +1,9 @@
 """`rules-planner`, a control: a hundred lines of rules that read the grammar of `practice-deep`.
 
 It learns nothing and sees no target. Each part of a question (`Let x be ...`) goes to the worker
-whose card names its skill and the fewest others, after the parts that it depends on. Parts that the
-same worker can do together are one step. A learned planner must beat it to show more than keyword
-matching.
+whose card (description) names its skill and the fewest others, after the parts that it depends on.
+Parts that the same worker can do together are one step. A learned planner must beat this control to
+show more than keyword matching.
 """
 
 import re

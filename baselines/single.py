@@ -22,7 +22,7 @@ ONE_CALL = exactly(lambda n, args: 1)
 
 
 def calls_by(name: str, usual: int, extra: int = 0) -> Expected:
-    """Return a card's function for expected calls: argument `name` (else `usual`) plus `extra`."""
+    """Return a function for expected calls: solver argument `name` (or `usual`) plus `extra`."""
     return exactly(lambda n, args: int(args.get(name) or usual) + extra)
 
 
@@ -73,14 +73,15 @@ def single_system(worker: str) -> System:
 
 
 def choose(accuracies: Mapping[str, float]) -> str:
-    """Return the worker with the highest accuracy on the train split; a tie goes to the first.
+    """Return the worker of highest accuracy, the first in a tie; UserError if there is no worker.
 
     >>> choose({"abacus": 0.5, "sage": 0.7, "scribe": 0.7})
     'sage'
     """
     if not accuracies:
         raise UserError(
-            "No worker has a known accuracy. Run the single workers on the train split first."
+            "No worker has a known accuracy. Run the workers alone on the train split first, with "
+            "`podium run --system single --split train`."
         )
     return max(accuracies, key=lambda worker: accuracies[worker])
 

@@ -3,7 +3,7 @@
 It has a conductor's workers, train split and budget; its workflows, called templates, are those of
 oracle.py with fixed subtasks. Training tries are chosen by batched Thompson sampling (Thompson
 1933) over templates and clusters of questions. As tries are few, observed scores are shrunk towards
-a ridge logistic regression on the workers' roles, pooled and per cluster.
+a ridge logistic regression on the workers' roles, over all questions and per cluster.
 """
 
 import hashlib
@@ -130,7 +130,7 @@ SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
 """Shares of the training budget by round: the first round explores all templates, later rounds the
 promising templates."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
-"""Share of each shape of workflow (`Templates.shapes`) in round 1; cheap shapes have more."""
+"""Probability of each shape of workflow (0 to 4, see `Templates.shapes`) in round 1."""
 COST_OF_A_CALL = 0.005  # score that one more call must add, so that ties go to fewer calls
 
 
@@ -167,9 +167,9 @@ class TemplateExplorer:
     """Training procedure: try templates on train questions, learn the best template per cluster."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the next round of training tries; None if training ends.
+        """Return the next round of training tries; None after the last, or if no try is affordable.
 
-        A round stays within its share (`SHARES`) of the budget.
+        A round stays within its share (`SHARES`) of the budget; the last may use all that is left.
         """
         if not given.publishable:
             raise UserError(
@@ -233,7 +233,7 @@ class TemplateExplorer:
 def _draw(
     templates: Templates, expected: tuple[Floats, Floats] | None, count: int, random: Generator
 ) -> list[int]:
-    """Draw `count` templates for a question: by shape in the first round, later by score."""
+    """Draw indices of `count` templates: by score, or by shape in round 1 (`expected` is None)."""
     if expected is None:
         shapes = np.unique(templates.shapes)
         chance = np.array(FIRST_LOOK)[shapes]

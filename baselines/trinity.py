@@ -183,7 +183,7 @@ def population_size(dims: int) -> int:
 
 
 def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
-    """Return the next generation's candidates (population, dims) and the mean of the search.
+    """Return the next generation's candidates (population, dims) and the search's mean (dims,).
 
     `fitness` has the mean grades of all earlier generations' candidates.
     """
@@ -295,7 +295,7 @@ register_learner(NAME, trinity_system)
 
 @register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
-    """Return a training system: epoch n runs candidate n; `fitness` has earlier mean grades."""
+    """Return a training system: epoch n runs candidate n; `fitness`: grades of past generations."""
 
     @cache
     def heads(workers: int) -> Floats:

@@ -62,7 +62,7 @@ def check_json(model: type[RowT], path: Path) -> RowT:
         raise UserError(f"There is no file {path} (PODIUM_DATA can name another folder).") from None
     except (OSError, EOFError, zlib.error, ValueError) as error:
         reason = error if isinstance(error, ValueError) else type(error).__name__
-        raise UserError(f"{path} cannot be read as JSON: {reason}.") from None
+        raise UserError(f"{path} cannot be read as JSON: {reason}. Restore the file.") from None
 
 
 def pin_files(*paths: Path, fetch: str = "") -> str:
@@ -90,6 +90,7 @@ COST = "|total_cost"
 FIGURES = (("", "score"), (COST, "usd"), ("|tokens_out", "tokens_out"))
 """Pairs: suffix of a column's name, after the model's name, and the `MatrixCell` field it fills."""
 ABOUT = ("id", "kind", "date", "group", "split")
+CORRECT = "Correct the cell, or empty it if the value is unknown."  # end of an error message
 
 
 def packed_path(name: str) -> Path:
@@ -115,13 +116,13 @@ def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
         try:
             value = float(text) if text else math.nan
         except ValueError:
-            raise UserError(f"{place}: its {column!r} is not a number.") from None
+            raise UserError(f"{place}: its {column!r} is not a number. {CORRECT}") from None
         if value < 0 or math.isinf(value):
-            raise UserError(f"{place}: its {column!r} is negative or infinite.")
+            raise UserError(f"{place}: its {column!r} is negative or infinite. {CORRECT}")
         figures.append(None if math.isnan(value) else value)
     score, usd, tokens = figures
     if score is not None and score > 1:
-        raise UserError(f"{place}: the score of {model} is outside 0 to 1.")
+        raise UserError(f"{place}: the score of {model} is outside 0 to 1. {CORRECT}")
     return MatrixCell(id, model, score, usd or None, tokens)  # a cost of 0 means unknown
 
 
@@ -130,8 +131,8 @@ def _packed_matrix(
 ) -> Matrix:
     """Return a matrix (questions by models) of recorded grades that the package holds.
 
-    `group` selects a part of its questions. If `texts` (question id -> text) is empty, the matrix
-    gets a note that `podium data fetch` downloads them.
+    `group` selects a subset of its questions by name (empty: all). If `texts` (question id -> text)
+    is empty, the matrix gets a note that `podium data fetch` downloads them.
     """
     questions, cells = packed_verdicts(name)
     if group:
@@ -167,7 +168,7 @@ class _Problems(RootModel[tuple[LiveCodeBenchProblem, ...]]):
 
 
 def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:
-    """Return LiveCodeBench's problems from the data folder; none if their file is absent there."""
+    """Return LiveCodeBench's problems from the data folder; empty if their file is absent there."""
     path = plain_or_packed(data / LIVECODEBENCH_TEXTS)
     return check_json(_Problems, path).root if path.is_file() else ()
 
@@ -196,7 +197,7 @@ def read_leaderboard(request: SourceRequest) -> Matrix:
 VERDICTS = "gpqa/gpqa_diamond_verdicts_redacted.csv.gz"
 EPOCHS = "gpqa/gpqa_diamond_scores_evalconfidence.csv"
 COUNTED = {"klukosiute/gpqa-eval": "{}", "HaveFunWithAI/gpqa_diamond_exp": "{} (HaveFunWithAI)"}
-"""Sources that are used -> format of their models' names (both have models of the same name)."""
+"""Source that is used -> format of its models' names, which tells equal names of both apart."""
 QUESTIONS, LEAST_PASSES = 198, 2
 
 
@@ -256,7 +257,7 @@ def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
             raise UserError(
                 f"{path} or the file beside it is incomplete: {worker} has {len(counts)} of "
                 f"{QUESTIONS} questions, with at least {min(counts.values())} answers to each; "
-                f"{LEAST_PASSES} are needed. Fetch both files again."
+                f"{LEAST_PASSES} are needed. Restore both files."
             )
 
 
@@ -289,7 +290,7 @@ SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eva
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
-    """Return RouterBench's grade matrix, read from CSV files or, for a benchmark's name, packed."""
+    """Return RouterBench's grade matrix: of CSV files if there are any, else of the package."""
     paths = _routerbench_paths(request)
     questions, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
     group = request.path.replace("_", "-") if not paths else ""
@@ -325,7 +326,7 @@ def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
     """Return questions and grades of RouterBench's files; UserError, with the line, if invalid."""
     rows = [(row, f"{path}, line {n}", path.name) for path in paths for n, row in read_rows(path)]
     if not rows:
-        raise UserError(f"{paths[0]} has no rows.")
+        raise UserError(f"{paths[0]} has no rows. Give a RouterBench file with rows.")
     models = [name.removesuffix(COST) for name in rows[0][0] if name.endswith(COST)]
     if not models:
         raise UserError(f"{paths[0]} has no column that ends in {COST!r}. Give a RouterBench file.")
@@ -344,7 +345,7 @@ def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
 def _routerbench_question(row: dict[str, Any], place: str, file: str) -> MatrixQuestion:
     for name in ("sample_id", "prompt", "eval_name"):
         if not str(row.get(name) or "").strip():
-            raise UserError(f"{place}: its {name!r} is missing or empty.")
+            raise UserError(f"{place}: its {name!r} is missing or empty. Add it or delete the row.")
     id, text, group = str(row["sample_id"]), str(row["prompt"]).strip(), str(row["eval_name"])
     if text[:2] in {"['", '["'} and text[-2:] in {"']", '"]'}:  # Python's repr of ["..."]
         text = text[2:-2].replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
@@ -456,8 +457,8 @@ def read_llmrouterbench(request: SourceRequest) -> Matrix:
     folder = Path(request.path)
     if not request.path or not folder.is_dir():
         raise UserError(
-            f"There is no directory {request.path or 'named'}: `podium route llmrouterbench:DIR` "
-            "reads the unpacked release, DIR/<dataset>/<split>/<model>/*.json."
+            f"There is no directory {request.path or '(none was given)'}. Write `podium route "
+            "llmrouterbench:DIR` for the unpacked release, DIR/<dataset>/<split>/<model>/*.json."
         )
     files = _newest_files(folder)
     by_id, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
@@ -466,7 +467,9 @@ def read_llmrouterbench(request: SourceRequest) -> Matrix:
             # The question without its prompt template, if it is recorded.
             text = record.origin_query or record.prompt or ""
             if not text.strip():
-                raise UserError(f"{path}: record {record.index} has no question.")
+                raise UserError(
+                    f"{path}: record {record.index} has no question. Unpack the release again."
+                )
             id = f"{file.dataset_name}/{file.split}/{record.index}"
             _join(by_id, MatrixQuestion(id, text, group=file.dataset_name), path, "an earlier file")
             figures = (None, None, None)

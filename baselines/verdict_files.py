@@ -38,9 +38,9 @@ def named_path(request: SourceRequest, form: str) -> Path:
 def share(value: object, place: str) -> float:
     """Return `value` as a score; UserError if `value` is missing, or not a number from 0 to 1."""
     if value is None:
-        raise UserError(f"{place}: it is missing.")
+        raise UserError(f"{place} is missing. Add it, or leave the file out.")
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UserError(f"{place}: it is not a number from 0 to 1.")
+        raise UserError(f"{place} is not a number from 0 to 1. Give one, or leave the file out.")
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""Systems that merge several replies: a vote, a judge, a debate, the most central (Smoothie)."""
+"""Systems that merge several replies: by vote, judge, debate, or the most central (Smoothie)."""
 
 import re
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
 
 
 def choice_number(reply: str, n: int) -> int | None:
-    r"""Return a judge's last `CHOICE:` number as an index from 0; None if it is not 1 to `n`.
+    r"""Return a judge's last `CHOICE:` number as an index from 0; None if absent or not 1 to `n`.
 
     >>> choice_number("I would not take 1.\nCHOICE: 2", 3), choice_number("CHOICE: 4", 3)
     (1, None)
@@ -116,9 +116,9 @@ def choice_number(reply: str, n: int) -> int | None:
 
 
 def pick_candidate(kind: Kind, verdict: str, candidates: Sequence[str]) -> int | None:
-    r"""Return the index of the candidate that a judge picks by number, else by its own answer.
+    r"""Return the index of the candidate that a judge picks: by number, else by an equal answer.
 
-    None if the judge's number fits no candidate, even if the judge also states an answer.
+    None if no candidate has the judge's number or, if it gives no number, the judge's answer.
 
     >>> pick_candidate("integer", "It is 7.\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"])
     1
@@ -152,7 +152,7 @@ def best_of_n_system(
 
 
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
-    """Return whether a check's last `VERDICT:` is `yes`; if none, whether it repeats `answer`."""
+    """Return whether a verifier's reply says `yes`; without verdict, if it repeats `answer`."""
     verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
     if verdicts:
         return str(verdicts[-1]).upper() == yes
@@ -234,11 +234,11 @@ _OF_SMOOTHIE = (
 
 
 def triplet_errors(distances: Floats) -> Floats:
-    """Return each worker's estimated squared error from (n, n) mean squared distances.
+    """Return each worker's estimated squared error, from (n, n) squared distances of their answers.
 
-    Worker i's error is the mean of (d_ij + d_ik - d_jk) / 2 over all pairs j, k of others: the
-    triplet estimator (section 4 of the paper). The paper weights workers by the inverse, so the
-    smallest error is its largest weight; noise can make an estimate negative.
+    Worker i's error is the mean of (d_ij + d_ik - d_jk) / 2 over all pairs j, k of other workers:
+    the triplet estimator (section 4 of Smoothie's paper). The paper weights workers by the inverse
+    of the error, so the smallest error has the largest weight. Noise can make an error negative.
 
     >>> triplet_errors(np.array([[0, 3, 5], [3, 0, 6], [5, 6, 0.0]])).tolist()
     [1.0, 2.0, 4.0]
@@ -250,7 +250,7 @@ def triplet_errors(distances: Floats) -> Floats:
 
 
 def answer_distances(answers: Sequence[str | None]) -> Floats:
-    """Return squared distances (n, n) of answers, 0 to 4; to a missing answer (None): `APART`."""
+    """Return squared distances (n, n) of answers, 0 to 4; `APART` if one of the two is None."""
     points = np.array([hash_words(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     lacking = [index for index, answer in enumerate(answers) if answer is None]
@@ -260,7 +260,7 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 
 
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
-    """Return the index of the least-error worker with an answer; of all workers if none has one."""
+    """Return the index of the worker of least error, among those with an answer if any has one."""
     errors = np.round(triplet_errors(distances), 12)
     answered = [index for index, answer in enumerate(answers) if answer is not None]
     return min(answered or range(len(answers)), key=lambda index: errors[index])
@@ -306,7 +306,7 @@ class SmoothieExplorer:
         return None if done else Round("podium/smoothie_local", {}, questions, 1, most_calls=each)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the artefact: workers' distances summed over train questions, without grades."""
+        """Return the artefact: distances of workers' answers, summed over train questions."""
         n = len(given.workers)
         total = np.zeros((n, n))
         noted = [t.noted[DISTANCES] for tried in done for t in tried if DISTANCES in t.noted]

@@ -67,7 +67,7 @@ def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...
 def planner_executor_verifier_system(
     planner: str | None = None, executor: str | None = None, verifier: str | None = None
 ) -> System:
-    """Return the planner, executor, verifier system; if a role is None, the pool has a worker.
+    """Return the planner, executor, verifier system; None: `cast` chooses a worker for the role.
 
     Each step reads the replies of all earlier steps.
     """
@@ -201,7 +201,7 @@ def _register(card: SystemCard) -> None:
     def pipeline(
         planner: str | None = None, executor: str | None = None, verifier: str | None = None
     ) -> System:
-        """Return the system; an argument names a role's worker, None: a worker of the pool."""
+        """Return the system; an argument names a role's worker, None: `cast` chooses one."""
         team = (planner, executor, verifier)
         if card is CREWAI:
             return crewai_system(team)

@@ -1,4 +1,4 @@
-"""Planner, executor, verifier in each framework's usual style; functions import the frameworks."""
+"""Planner, executor, verifier in each framework's usual style, a function per framework."""
 
 import warnings
 from typing import Any

@@ -20,7 +20,7 @@ TIE = 1e-9  # utilities closer than this are equal: summation order changes the 
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. A trained router works only with the embedder that it had."""
+    """Turns texts into vectors. A router works only with the embedder it was trained with."""
 
     @property
     def name(self) -> str:
@@ -135,7 +135,10 @@ class TfIdf:
         try:
             vectorizer.fit(list(texts))
         except ValueError as error:
-            raise UserError(f"TF-IDF found no word in the train questions: {error}.") from None
+            raise UserError(
+                f"TF-IDF found no word in the train questions: {error}. Use `podium route "
+                "--embedder wordllama`."
+            ) from None
         terms = vectorizer.get_feature_names_out()
         return {
             "terms": np.array([str(term) for term in terms]),

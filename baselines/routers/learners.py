@@ -50,7 +50,7 @@ class KnnRouter:
         }
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return mean scores and dollars of near train questions; of all if no near one has any."""
+        """Return mean scores and dollars of nearest train questions; of all if these have none."""
         alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # rounded, so that ties stay ties
         order = np.argsort(-alike, axis=1, kind="stable")
         nearest = order[:, : int(fitted["k"])]
@@ -312,7 +312,10 @@ class ContrastiveRouter(MeanDollars):
     def fit(self, examples: Examples, seed: int) -> Arrays:
         """Return worker vectors and encoder at the step of least held-out loss."""
         if min(self.top_k, self.last_k, self.dimensions) < 1 or self.cluster_weight < 0:
-            raise UserError(f"{self.name}: top_k, last_k and dimensions must be at least 1.")
+            raise UserError(
+                f"{self.name}: top_k, last_k and dimensions must be at least 1, cluster_weight at "
+                "least 0."
+            )
         inputs, scores = examples.embeddings, examples.scores
         _, groups = k_means(inputs, max(1, min(GROUPS, len(inputs) // GROUPS)), 1, seed)
         width, size = inputs.shape[1], self.dimensions
@@ -369,7 +372,7 @@ def cosines(params: Arrays, inputs: Floats) -> Floats:
 def worker_slope(
     near: Floats, scores: Floats, contrasted: tuple[int, int], rng: np.random.Generator
 ) -> Floats:
-    """Return the gradient, by cosines, of a loss that ranks top-k workers above wrong last-k."""
+    """Return d loss / d cosines, of a loss that ranks top-k workers above wrong last-k workers."""
     questions, workers = near.shape
     top_k, last_k = contrasted
     shuffled = rng.random(near.shape)
@@ -389,7 +392,7 @@ def worker_slope(
 
 
 def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
-    """Return the gradient, by cosines, of a loss that ranks same-cluster questions above others."""
+    """Return d loss / d cosines, of a loss that ranks questions of one cluster above others."""
     same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
     rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)
@@ -409,5 +412,5 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _through_unit(slope: Floats, unit: Floats, lengths: Floats) -> Floats:
-    """Return the gradient by rows before scaling, from `slope`, the gradient by unit rows."""
+    """Return d loss / d rows before scaling; `slope` is d loss / d rows of norm 1 (`unit`)."""
     return (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / lengths

@@ -113,7 +113,7 @@ def cross_entropy(logits: Floats, scores: Floats, mask: Floats) -> float:
 
 
 def fit_calibration(near: Floats, scores: Floats) -> Floats:
-    """Fit P(right) by similarity `near` (Platt 1999); return its logit's (intercept, log slope)."""
+    """Fit log odds of being right, linear in `near` (Platt 1999); return (intercept, log slope)."""
     from scipy.optimize import minimize  # not at the top: the import takes 0.25 s
 
     penalty = 1e-3  # keeps the slope finite if similarity explains all, or nothing

@@ -87,7 +87,7 @@ def train_router(
 
 
 def load_router(learned: Artifact) -> Estimator:
-    """Return an artefact's router as a function; UserError if damaged or without its embedder."""
+    """Return an artefact's router as a function; UserError if damaged or its embedder is absent."""
     about = learned.about
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is not a router. Routers are: {', '.join(ROUTERS)}.")
@@ -129,7 +129,7 @@ _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 
 STICKY, TURN = MODES = ("sticky", "turn")
 """In a task of several turns, a router chooses a worker once per sample (`sticky`) or at each turn.
-After a change of worker, the prompt is in no provider's cache."""
+The provider of a newly chosen worker does not have the earlier turns in its prompt cache."""
 CHOSEN = "chosen"  # key of the chosen worker in `Pool.kept`, the state of a sample
 
 

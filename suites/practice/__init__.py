@@ -41,7 +41,7 @@ class Draft:
     text: str
     target: str
     options: tuple[str, ...] = ()
-    """The wrong options of a multiple-choice question."""
+    """The wrong options of a multiple-choice question; empty for other questions."""
     metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
 
@@ -86,7 +86,7 @@ class PracticeSuite(DatasetSuite):
         raise UserError(f"Suite {self.name!r} generates its questions, so leave out --problems.")
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade one reply; the question must have its target (not be sealed)."""
+        """Grade a reply to a question, which must have its target (the correct answer)."""
         return self.judge(question, reply, box)
 
 
@@ -107,7 +107,8 @@ def _drafts(
     while len(drafts) < size:
         if not open_topics:
             raise UserError(
-                f"Only {len(drafts)} different questions exist, but {size} were requested."
+                f"Only {len(drafts)} different questions exist, but {size} were requested. Lower "
+                "the suite's `sizes`, or add topics."
             )
         for name, topic in list(open_topics.items()):
             for _ in range(PATIENCE):
@@ -121,7 +122,7 @@ def _drafts(
 
 
 def any_of(*variants: Topic) -> Topic:
-    """Return the topic that draws from one of several variants with equal probability."""
+    """Return a topic that calls one of `variants`, chosen at random with equal probability."""
     return lambda rng: rng.choice(variants)(rng)
 
 

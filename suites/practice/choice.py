@@ -28,7 +28,7 @@ MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 3
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProblem:
-    """A generated four-option question before it has words; `wrong` lists possible options."""
+    """A generated four-option question without words yet; `wrong` lists possible wrong options."""
 
     rng: Random
     key: str
@@ -268,7 +268,7 @@ def _force(rng: Random) -> Draft | None:
 
 
 def shuffled_question(id: str, draft: Draft) -> Question:
-    """Return a draft as a multiple-choice question; its id is the seed that shuffles options."""
+    """Return a draft as a multiple-choice question; `id` seeds the random order of its options."""
     printed = Random(f"{id}/choices").sample(sorted((draft.target, *draft.options)), 4)
     return choice_question(id, draft.text, printed, printed.index(draft.target))
 
@@ -295,5 +295,5 @@ SUITE = PracticeSuite(
 @task
 @user_errors
 def practice_choice(split: Split = "eval", limit: int | None = None, epochs: int = 1) -> Task:
-    """Generated four-way science questions, GPQA-like; splits train, validation and eval."""
+    """Generated four-option science questions, GPQA-like; splits train, validation and eval."""
     return as_task(SUITE, split=split, limit=limit, epochs=epochs)

@@ -89,7 +89,7 @@ class Element:
     number: int
     period: int
     category: str | None = None
-    """None if textbooks differ; no question asks for the category of such an element."""
+    """One of CATEGORIES; None, and never asked for, if textbooks differ or none fits."""
 
 
 def _element(name: str, symbol: str, number: str, period: str, *words: str) -> Element:
@@ -309,5 +309,5 @@ SUITE = PracticeSuite(
 @task
 @user_errors
 def practice_composed(split: Split = "eval", limit: int | None = None, epochs: int = 1) -> Task:
-    """Generated questions of two to four hops; splits train, validation and eval."""
+    """Generated questions that need two to four steps; splits train, validation and eval."""
     return as_task(SUITE, split=split, limit=limit, epochs=epochs)

@@ -1,9 +1,9 @@
 """`practice-deep`: generated questions of up to five dependent parts that need different skills.
 
-Each part but the last defines a letter, and a part depends on the letters in its text: the
-text fixes which parts are sequential or parallel. The worker pool `rehearsal-deep` has a worker for
-each skill, a cheap one for sums, and two distractors. On that pool, the script deep_calibration.py
-(commit bbc2f728) measured oracles, fixed plans and rules. The suite was frozen before any training.
+Each part but the last gives its value a letter ("Let c be ..."), which later parts can use: so the
+text shows which parts must wait for others. The worker pool `rehearsal-deep` has a worker for each
+skill (that for sums is cheap) and two that lack every skill. On it, the script deep_calibration.py
+(commit bbc2f728) measured oracles, fixed plans and rules. The suite was fixed before any training.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ from podium.suites.practice.integer import (
 )
 
 LETTERS = "cdghjkpqrtvwz"
-"""Letters that name parts of a question: none is also an article, an operation, or a unit in the
+"""Letters that name parts of a question; no letter is also a word, an operation or a unit in the
 phrases below."""
 TAMED = [element for element in ELEMENTS if element.symbol not in (*TWO_SPELLINGS, "Hg")]
 """Elements with only one English spelling, except mercury, whose name is also a planet's."""
@@ -162,12 +162,12 @@ SHAPES = (
     "EFLC", "PCFK", "EKDC", "EPKF", "FCDK", "DFLK", "ECKD", "KFLC",
     "EPCFD", "EFLKC", "PKFCD", "EDCKF", "CFDLK", "KDFLC",
 )  # fmt: skip
-"""Per kind of question, the skills (keys of SKILLS) of its parts. E, P, small letters and first
-parts use no earlier part; other parts use the latest one or two parts that are still unused."""
+"""A string per kind of question; each letter is the skill of a part (a key of SKILLS). E, P,
+lower-case letters and first parts use no earlier part, others the latest one or two unused ones."""
 
 
 def _drawn(shape: str) -> Topic:
-    """Return the topic (generator) of questions whose parts need the skills in `shape` (`EFC`)."""
+    """Return the topic (generator) of questions whose parts need the skills in `shape` (EFC)."""
 
     def topic(rng: Random) -> Draft | None:
         letters, open_parts, sentences = rng.sample(LETTERS, len(shape)), list[Value](), list[str]()
@@ -209,5 +209,5 @@ SUITE = PracticeSuite(
 @task
 @user_errors
 def practice_deep(split: Split = "eval", limit: int | None = None, epochs: int = 1) -> Task:
-    """Generated questions of two to five dependent parts; splits train, validation and eval."""
+    """Generated questions of one to five dependent parts; splits train, validation and eval."""
     return as_task(SUITE, split=split, limit=limit, epochs=epochs)

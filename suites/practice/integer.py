@@ -24,7 +24,7 @@ TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "nin
 
 
 def divisors(n: int) -> list[int]:
-    """Return the positive divisors of n in order."""
+    """Return the positive divisors of n in ascending order."""
     return [d for d in range(1, n + 1) if n % d == 0]
 
 
@@ -61,7 +61,7 @@ def collatz(n: int) -> int:
 
 
 def _nested(rng: Random, depth: int, largest: int) -> tuple[str, str, int]:
-    """Return a random expression as plain text and as LaTeX, and its value."""
+    """Return a random expression of numbers from 2 to `largest`: plain text, LaTeX and value."""
     if depth == 0:
         n = rng.randint(2, largest)
         return str(n), str(n), n
@@ -411,7 +411,7 @@ def integer_question(id: str, draft: Draft) -> Question:
 
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade a reply by equality of integers; a reply without an integer is wrong."""
+    """Grade a reply: right if its integer equals the target; without an integer, wrong."""
     reading = read_integer(reply)
     facts = {READ_BY: reading.rule}
     if reading.value is None:

@@ -75,7 +75,7 @@ class Problem:
     draw: Callable[[Random], tuple[Any, ...]]
 
     def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
-        """Return the task as a question, for a method or stdin; None if hidden outputs agree."""
+        """Return the task as a question (method or stdin); None if all hidden outputs are equal."""
         drawn = self._drawn(rng)
         if drawn is None:
             return None
@@ -94,7 +94,7 @@ class Problem:
         )
 
     def _drawn(self, rng: Random) -> list[tuple[Any, ...]] | None:
-        """Draw all tests' arguments; None if hidden outputs agree, since a constant would pass."""
+        """Draw all tests' arguments; None if all hidden outputs are equal (a constant passes)."""
         for _ in range(TRIES):
             drawn = [self.draw(rng) for _ in range(PUBLIC + HIDDEN)]
             answers = [json.dumps(self._solved(arguments)) for arguments in drawn[PUBLIC:]]
@@ -547,7 +547,7 @@ class PracticeCode(PracticeSuite):
     """The suite practice-code, whose questions show two of their tests to systems."""
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the share of shown tests that the program passes; SandboxError from `box`."""
+        """Grade by the share of shown tests that a program passes; SandboxError if `box` fails."""
         return grade_on_shown_tests(question, reply, box)
 
 
@@ -588,7 +588,7 @@ def practice_code(
 ) -> Task:
     """Generated programming problems; splits train, validation and eval.
 
-    Programs run in the sandbox of --sandbox (default docker), or in one of podium's
+    Programs run in Inspect's sandbox (--sandbox, default docker), or in one of podium's
     (-T box=docker); at most `max_sandboxes` run at once (default: one per core).
     """
     from podium.suites.inspect_box import boxed_task  # imports all sandboxes; only for Inspect

@@ -157,7 +157,7 @@ class _Written(BaseModel, extra="forbid", frozen=True):
 
 
 class _Reworded(BaseModel, extra="forbid", frozen=True):
-    """A row of unseen.toml: another wording for a topic's questions whose keys match `key`."""
+    """A row of unseen.toml: new wording of a topic's questions whose keys match the regex `key`."""
 
     topic: str
     key: str
@@ -165,7 +165,7 @@ class _Reworded(BaseModel, extra="forbid", frozen=True):
 
 
 def reworded(plain: PracticeSuite) -> Mapping[str, Topic]:
-    """Return a suite's topics (question generators) in unseen.toml, with the wordings there."""
+    """Return the topics (question generators) that unseen.toml rewords, with its wordings."""
     rows = [_Reworded.model_validate(row) for row in _file()["reworded"]]
     by_topic = {name: [row for row in rows if row.topic == name] for name in plain.topics}
     return {name: _in_words(plain.topics[name], rows) for name, rows in by_topic.items() if rows}

@@ -136,7 +136,7 @@ def test_a_worker_without_a_price_leaves_the_pool_in_its_order() -> None:
 )
 def test_without_public_tests_nobody_is_asked(system: System) -> None:
     rig = in_turn(*PROGRAMS)
-    with pytest.raises(UserError, match="needs a suite whose questions show tests"):
+    with pytest.raises(UserError, match=r"has no public tests to run\. Use a suite whose"):
         anyio.run(system, CODE, rig.pool)
     assert rig.heard == []
 

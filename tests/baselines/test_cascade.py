@@ -218,5 +218,5 @@ def test_logistic_weights_stay_finite_where_all_grades_are_the_same() -> None:
 
 def test_nothing_is_learnt_from_questions_that_some_worker_was_not_graded_on() -> None:
     task, _ = lesson(calls=60)
-    with pytest.raises(UserError, match="no train question has answers of all workers"):
+    with pytest.raises(UserError, match="no train question was graded for all workers"):
         CascadeExplorer("cascade", AGREE).learnt(task, [[]])

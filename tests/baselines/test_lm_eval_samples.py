@@ -87,8 +87,8 @@ def test_a_file_of_samples_that_holds_none_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({"exact_match": "lol"}, "line 1: exact_match: it is not a number", id="word"),
-        pytest.param({"exact_match": None}, "exact_match: it is missing", id="absent"),
+        pytest.param({"exact_match": "lol"}, "line 1: exact_match is not a number", id="word"),
+        pytest.param({"exact_match": None}, "line 1: exact_match is missing", id="absent"),
         pytest.param({"exact_match": 7}, "not a number from 0 to 1", id="large"),
         pytest.param({"metrics": []}, "line 1: metrics", id="no metric"),
         pytest.param({"arguments": []}, "document 0 has no prompt", id="no prompt"),

@@ -58,7 +58,7 @@ def test_the_command_prints_a_table_keeps_it_and_keeps_what_was_learnt(
         pytest.param(["aime25", "--split", "date:0.3"], "have no date", id="dates"),
         pytest.param(
             ["aime25", "--split", "folds:99"],
-            "30 different questions: name 2 to 30",
+            "30 different questions. Use 2 to 30 folds.",
             id="folds",
         ),
         pytest.param(["aime25", "--save", "x.npz"], "Select it with --router", id="save"),

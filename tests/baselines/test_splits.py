@@ -108,7 +108,7 @@ def test_shared_questions_teach_nobody_when_that_is_asked_for() -> None:
         pytest.param("date:0.3", "2 questions have no date", id="undated"),
         pytest.param("folds:x", "has no number of folds. Write e.g. folds:5", id="no-count"),
         pytest.param("folds:1", "1 folds cannot be made of 2", id="one-fold"),
-        pytest.param("folds:9", "made of 2 different questions: name 2", id="too-many"),
+        pytest.param("folds:9", r"made of 2 different questions\. Use 2 folds", id="too-many"),
         pytest.param("folds:2:subject", "There is no split", id="unit"),
         pytest.param("declared", "declares no train and eval questions", id="undeclared"),
         pytest.param("random", "There is no split 'random'", id="unknown"),

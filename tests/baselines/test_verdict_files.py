@@ -104,7 +104,7 @@ def test_a_table_as_helms_is_a_matrix_and_what_is_empty_is_unknown(tmp_path: Pat
         pytest.param(
             "id1,mmlu,acme/two,What is 1 + 1?", "id1,mmlu,acme/two,?", "two texts", id="text"
         ),
-        pytest.param("0.5,0.002", "5,0.002", "score of mmlu/id2: it is not a number", id="large"),
+        pytest.param("0.5,0.002", "5,0.002", "score of mmlu/id2 is not a number", id="large"),
         pytest.param("0.5,0.002", "0.5,-0.002", "line 4: cost", id="dollars below 0"),
         pytest.param("acme/two,What is 2 + 3?", ",What is 2 + 3?", "line 5: model", id="nobody"),
     ],
