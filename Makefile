@@ -115,7 +115,7 @@ bench-sandbox: $(INSTALLED_DEV) ## Measure problems per second; beside LiveCodeB
 
 .PHONY: fuzz
 fuzz: $(INSTALLED_DEV) ## Read a million mutated plans; none may raise or execute anything
-	PYTHONPATH=. $(BIN)/python -W error tests/benchmarks/fuzz_plans.py $(ARGS)
+	PYTHONPATH=. $(BIN)/python -W error -m tests.benchmarks.fuzz plans $(ARGS)
 
 .PHONY: reproduce
 reproduce: $(INSTALLED_DEV) ## Train the released checkpoints again: SEEDS="0 1 2" CONFIGS="practice-cpu"

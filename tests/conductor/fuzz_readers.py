@@ -3,7 +3,7 @@
 Grammar-aware: it begins with plans in every spelling that a reader knows, and cuts, doubles, swaps,
 nests and splices them with the words and signs that such texts are made of. Each input goes through
 every reader; what comes back must be a workflow that can run, or a reason. test_reader_fuzz.py runs
-ten thousand, `make fuzz` (benchmarks/fuzz_plans.py) a million.
+ten thousand, `make fuzz` (benchmarks/fuzz.py) a million.
 """
 
 from collections import Counter

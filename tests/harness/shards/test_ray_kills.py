@@ -124,9 +124,9 @@ def test_a_cluster_whose_head_is_lost_ends_the_run_in_a_sentence_and_a_smaller_o
 def test_three_nodes_stop_within_one_limit_and_leave_less_than_a_call_each(
     tmp_path: Path, cluster: Any
 ) -> None:
-    log_dir, limit = tmp_path / "run", Decimal("0.3")
+    log_dir, limit = tmp_path / "run", Decimal("0.1")
     words = ["--suite", "practice-integer", "--system", "single:sage", "--epochs", "5"]
-    words += ["--time-scale", "0.1"]  # some 200 calls, one at a time on each node
+    words += ["--time-scale", "0.1"]  # some 70 calls, one at a time on each node
     with begun(log_dir, [*words, "--max-usd", f"{limit}", *on(cluster)]) as process:
         ends(process, log_dir, 1)
     book, shards = read_book("rehearsal"), shard_dirs(log_dir)

@@ -1,6 +1,6 @@
 """Ctrl-C while podium starts: one line and exit code 130, never a traceback.
 
-`python tests/benchmarks/break_starts.py` breaks at thirty moments of both ways to start.
+`python -m tests.benchmarks.fuzz starts` breaks at thirty moments of both ways to start.
 """
 
 import signal

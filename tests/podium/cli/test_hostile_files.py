@@ -1,6 +1,6 @@
 """Every file that a user hands over, replaced by hostile ones: one sentence, never a traceback.
 
-`tests/benchmarks/fuzz_files.py` carries out thousands of cases; the fuzzer is hostile_files.py.
+`python -m tests.benchmarks.fuzz files` runs thousands of cases; the fuzzer is hostile_files.py.
 """
 
 import gzip
