@@ -30,9 +30,9 @@ class Status(StrEnum):
 
     SCORED = "scored"
     INVALID_ACTION = "invalid_action"
-    """The completion should be a workflow, but is invalid: the reward's settings give its value."""
+    """The completion should be a valid workflow, but is not; the reward rule sets its value."""
     POLICY_FAULT = "policy_fault"
-    """The workflow caused its own failure, e.g. by a request that is too long: it has a value."""
+    """The workflow caused its own failure, e.g. by too long a request; it has a value, too."""
     WORKER_ERROR = "worker_error"  # a worker gave no reply after its retries
     SCORER_ERROR = "scorer_error"
     """Grading failed: a sandbox is down, a disk is full, or only a model could judge the reply."""
@@ -77,7 +77,7 @@ class RewardOutcome:
     """The reward of one item (a completion) with its cost, or the reason why it has no reward."""
 
     value: float | None
-    """The reward; None exactly if the policy did not cause the status (one not in `VALUED`)."""
+    """The reward; None for every status outside `VALUED`, which the policy did not cause."""
     status: Status
     components: Mapping[str, float | None] = field(default_factory=lambda: EMPTY)
     """`correct`: the grade; `parsed`: 1 if an answer was found, else 0. Each is None if unknown."""
@@ -88,7 +88,7 @@ class RewardOutcome:
     latency_s: float = 0.0
     grading_s: float = 0.0
     """Seconds from the answer to the end of its grading; part of `latency_s`, the item's total."""
-    shared: bool = False
+    shared: bool = False  # whether the grade is that of an equal reply
     reason: str = ""  # one sentence; never a question's text
     work: PlanTrace | None = None
     """The executed workflow; None if none could be read, or if the completion is the answer."""
@@ -167,7 +167,9 @@ class Rollout:
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.status is Status.SCORED):
-            raise ValueError(f"an answer that is {self.status} has text {self.text is not None}")
+            raise ValueError(
+                f"A Rollout has a text if its status is 'scored', else none; this is {self.status}."
+            )
 
 
 Sampler = Callable[[RewardItem, Question], Awaitable[Rollout]]
@@ -194,7 +196,7 @@ class RewardCounts:
     by_status: Mapping[Status, int]
     """Status -> number of items; every status is a key, so that logs always have equal keys."""
     usd: Decimal  # list prices of all answers that have one
-    shared: int
+    shared: int  # items that got the grade of an equal reply
     abandoned: int
     """Number of gradings past their time that could not be ended: each may block a thread."""
 
@@ -279,8 +281,8 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Opens URLs without the proxy `http_proxy`: a reward service is on this machine or cluster."""
 
 MOST_UNREACHED, UNREACHED_AFTER = 0.3, 32
-"""Maximum share of items for which no reward service is reached, and number of items before this is
-checked: a service that is down cannot report the masked share itself."""
+"""Maximum share of items without a reply from the service, and number of items before the client
+checks it: a service that is down cannot report that items have no value."""
 
 LONGEST_WAIT_S = 30.0  # maximum seconds between two tries
 
@@ -303,7 +305,7 @@ class _Unreachable(PodiumError):
 
 @dataclass(frozen=True, slots=True)
 class RewardClient:
-    """Requests outcomes of items from a `podium reward serve`; a `Reward` would return the same."""
+    """Requests the outcomes of items from a running `podium reward serve`: a `Reward` over HTTP."""
 
     url: str
     timeout_s: float = 600.0
@@ -323,7 +325,7 @@ class RewardClient:
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
             raise ServiceRefusal(
-                f"A reward service's URL must begin with http://, not {self.url!r}."
+                f"A reward service's URL must begin with http:// or https://, not {self.url!r}."
             )
         if self.timeout_s <= 0 or self.retries < 0:
             message = "A reward client needs timeout_s above 0 and retries of 0 or more."
@@ -345,7 +347,7 @@ class RewardClient:
             return [lost] * len(items)
         if len(outcomes) != len(items):
             message = f"{self.url} sent {len(outcomes)} outcomes for {len(items)} items."
-            raise ServiceRefusal(message)
+            raise ServiceRefusal(f"{message} Use the same version of podium on both sides.")
         for _ in items:  # whatever their status, the service was reached; it counts statuses
             self._counter.note(RewardOutcome(0.0, Status.SCORED))
         return outcomes

@@ -25,11 +25,11 @@ LONGEST_PAUSE_S = 30.0
 LOST = "The process that graded it died twice. Another try may succeed."
 
 OpenGrader = Callable[[], AbstractContextManager[RowGrader]]
-"""Function that opens a replica's grader and sandbox; it is pickled, so it belongs to a module."""
+"""Function that opens a replica's grader and sandbox; it is pickled, so no lambda or closure."""
 
 
 class _Grading:
-    """Grades replies inside a replica process; each thread that calls it has a connection."""
+    """Grades replies inside a replica process; each calling thread has its own connection."""
 
     def __init__(self, open_grader: OpenGrader) -> None:
         self._open, self._stack, self._closed = open_grader, ExitStack(), Event()

@@ -36,7 +36,7 @@ from podium.harness.rewards.splits import SuiteSplit, describe_plan
 from podium.harness.suite import Rewarding, Suite, at_epoch
 
 OFFICIAL = "official"
-"""Name of the runner that gives a program all its inputs in one process, under common limits."""
+"""Name of the runner that gives a program all its inputs in one process, with common limits."""
 
 
 class DeadlinePassed(PodiumError):
@@ -121,7 +121,7 @@ class DeadlineBox:
 
 REMEMBERED = 1 << 16  # maximum grades cached for equal replies (LRU)
 BATCH = 256
-"""Maximum replies, none of them programs, per call of a thread: a call per reply costs more."""
+"""Maximum replies that a thread grades per call, programs excluded: single calls cost more."""
 SLICE_S = 0.25
 """Seconds after which a thread returns its grades so far: a stuck reply delays no other reply."""
 GRACE_S = 5.0
@@ -141,7 +141,7 @@ class _Task:
     result: "GradingResult | None" = None  # None also when its grading was cancelled
     settled: bool = False
     told: anyio.Event | None = None
-    """Event for tasks that wait for the result; the first of them creates it, as few tasks wait."""
+    """Event that announces the result; the first task that waits creates it, as few tasks wait."""
 
     key: bytes = b""
     """Digest of question, epoch and reply, equal for equal tasks; caches need no texts."""
@@ -182,7 +182,7 @@ OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading took longer than its t
 GradingRow = tuple[str, str, int, str, float | None]
 """A reply to grade in another process: suite, question, epoch, text, seconds left."""
 RowGrader = Callable[[Sequence[GradingRow]], list[GradingResult]]
-"""Function that grades rows (`GradingRow`) in order for a slice of time; returns the results."""
+"""Function that grades rows in order until a slice of time is over; returns results so far."""
 
 OnDone = Callable[[int, GradingResult], None]
 """Function called in the event loop when a task is graded, with the task's index and result."""
@@ -208,7 +208,7 @@ class Graders:
         timeout_s: float,
         elsewhere: "RowGrader | None" = None,
     ) -> None:
-        """Take the sandbox for programs and the limits; at most one task runs per core."""
+        """Take the sandbox, the limits and any grader elsewhere; at most one task runs per core."""
         self.abandoned = 0
         self._box, self._elsewhere = box, elsewhere
         self._most = min(limit or cores(), cores())
@@ -369,7 +369,7 @@ def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
 
 
 FORMS = 1 << 13
-"""Maximum cached questions in their forms for epochs above 1, which some suites vary."""
+"""Maximum cached questions of epochs above 1, for suites that ask each epoch in another form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ class RewardSettings:
     """Settings of a `Reward`: its limits, and the rule that sets the values of outcomes."""
 
     most: int | None = None
-    """Maximum items in parallel per event loop; None: number of cores (a cap on grading, too)."""
+    """Maximum parallel items per event loop; None: number of cores, which always caps grading."""
     timeout_s: float = 120.0
     """Maximum seconds per item, from when its work starts; then its programs are ended."""
     max_usd: Decimal | None = None
@@ -387,11 +387,11 @@ class RewardSettings:
     masked_after: int = 32  # outcomes before that share is checked
     values: RewardRule = PLAIN
     budget_masks: bool = True
-    """Whether items refused for `max_usd` count for `max_masked`; False if the trainer stops."""
+    """Whether items refused at `max_usd` count for `max_masked`; False if training ends there."""
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
-            raise UserError(f"A reward must work on at least 1 item at once, not {self.most}.")
+            raise UserError(f"A reward's `most` must be at least 1 item, not {self.most}.")
         if not 0 <= self.max_masked <= 1:
             raise UserError(f"max_masked must be a share from 0 to 1, not {self.max_masked}.")
         if not self.timeout_s > 0:
@@ -401,8 +401,8 @@ class RewardSettings:
 class Reward:
     """Rewards completions for the questions of some suites; usable from several event loops.
 
-    `box`, the sandbox for programs, must be open, and its `facts` must have been read. If a suite's
-    grades include a second verdict (`Rewarding`), the suite is replaced by one without it.
+    `box`, the sandbox for programs, must be open, and its `facts` must have been called. A
+    suite whose grades include a second verdict (`Rewarding`) is replaced by one without it.
     """
 
     def __init__(
@@ -490,7 +490,7 @@ class Reward:
         question = self._questions[item.suite].get(item.question)
         if question is None or item.epoch < 1:
             subject = f"question {item.question!r}" if question is None else f"epoch {item.epoch}"
-            raise UserError(f"The suite {item.suite!r} has no {subject}. Check the item's id.")
+            raise UserError(f"The suite {item.suite!r} has no {subject}. Correct the item.")
         if check := getattr(self._answer, "check", None):
             check(item)
         key = (item.suite, item.question, item.epoch)

@@ -89,7 +89,7 @@ class RewardHooks:
     shown: Callable[[PoolSpec], PromptOf]
     """Pool -> a function that returns a question's prompt for a policy that writes workflows."""
     catalogue: Callable[[], Catalogue]
-    """Makes the catalogue of suites in each replica; a function of a module: it is pickled."""
+    """Makes the catalogue of suites in each replica; it is pickled, so no lambda or closure."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
@@ -192,7 +192,7 @@ def _open_grader(
 
 
 async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
-    """Raise UserError if a suite's grader rewards an attack; these tests are not counted."""
+    """Raise UserError if a grader rewards an attack; the service's counts exclude these trials."""
     reward = Reward(splits, settings=RewardSettings(max_masked=1.0), box=box)
     for split in splits.values():
         await refuse_gullible(reward, split)

@@ -309,7 +309,7 @@ class RewardService:
         """Return a suite's questions; for an unknown suite, the error lists the known ones."""
         if suite is None or suite not in self.splits:
             names = ", ".join(sorted(self.splits))
-            raise _Unknown(f"Suite {suite!r:.80} is not served here, only {names}.")
+            raise _Unknown(f"Suite {suite!r:.80} is not served here. Name one of {names}.")
         return self.splits[suite]
 
 
@@ -370,7 +370,8 @@ def _read_routes(service: RewardService) -> list[Route]:
         split = service.split(request.query_params.get("suite"))
         name = split.suite.name
         if not split.suite.publishable:
-            message = f"Suite {name!r} does not allow sharing its questions."
+            message = f"Suite {name!r} does not allow sharing its questions. Take the texts from "
+            message += f"your own copy, and the ids from GET /questions?suite={name}."
             return error_reply(403, message, "not_publishable")
         rows = [  # the policy's prompt, and the label to send back
             {"label": f"{name}/{id}", "suite": name, "question": id, "messages": service.shown(q)}

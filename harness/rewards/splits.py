@@ -39,7 +39,7 @@ Splits = Iterable[SuiteSplit]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A question in a train split (`suite`, `question`) and eval split (`evaluated`, `asked`)."""
+    """A train question (`suite`, `question`) found among eval questions (`evaluated`, `asked`)."""
 
     suite: str
     question: str
@@ -171,7 +171,7 @@ def leaks_answer(question: Question, subtasks: list[str]) -> bool | None:
     """Return whether a workflow's subtask, but not its question's text, contains the target.
 
     Texts are compared as normalised by `question_digest`; a choice leaks if `extract_choice` finds
-    its letter in a subtask. None for programs, whose target is no answer, and without a target.
+    its letter in a subtask. None for programs (their target is no answer), or without a target.
 
     >>> seven = Question("q", "What is 3 + 4?", "integer", target="7")
     >>> leaks_answer(seven, ["Add them."]), leaks_answer(seven, ["Say that it is 7."])

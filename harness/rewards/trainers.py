@@ -91,7 +91,7 @@ class TrlReward:
         *,
         again: bool = True,
     ) -> None:
-        """Take a reward or a function that makes it, its name in TRL, and the workers' names."""
+        """Take a reward or its maker, a name for TRL, and workers' names; `again`: see `items`."""
         self.__name__ = name
         self._scorer = _LazyScorer(scores)
         self._names, self._again = tuple(names), again
@@ -134,7 +134,7 @@ class TrlReward:
         return [None if over else outcome.value for outcome in outcomes]
 
     def items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
-        """Return a batch's items, numbered per prompt: different texts may hold equal plans."""
+        """Return a batch's items; `again` numbers them per prompt, so that equal plans run anew."""
         items = _trl_items(completions, columns)
         return replicated(items, prompt_of) if self._again else items
 
@@ -281,7 +281,7 @@ def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
 
 
 def rule_counts(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
-    """Return how many replies each reading rule decided, to show a drift onto one rule."""
+    """Return how many replies each answer-reading rule decided, to show if one rule takes over."""
     counts = Counter(outcome.rule for outcome in outcomes)
     decided = {f"rule/{name}": float(counts[name]) for name in DECIDING}
     unlisted = sum(count for name, count in counts.items() if name and name not in DECIDING)

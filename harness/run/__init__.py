@@ -1,1 +1,1 @@
-"""`podium run`, from a request to logs; read run.py first."""
+"""The code of `podium run`, from a request to logs; read run.py first."""

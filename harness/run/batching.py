@@ -24,20 +24,20 @@ KEEPING = (
 
 
 def why_unbatched(spec: PoolSpec) -> Iterator[str]:
-    """Yield, for each model of a pool that cannot use its provider's batch API, the reason."""
+    """Yield the reasons why models of a pool cannot use their providers' batch APIs."""
     for slot in spec.batched:
         provider, _, model_name = slot.model.partition("/")
         if provider not in PROVIDERS or model_name.partition("/")[0] in ELSEWHERE:
             yield (
                 f"Worker {slot.name!r} ({slot.model}) cannot be asked in batches: podium "
                 f"supports batches of {' and '.join(PROVIDERS)} only. Leave --batch out, and set "
-                "config = { batch = true } for the workers that have them."
+                "config = { batch = true } for the supported workers only."
             )
         for name in ("timeout", "attempt_timeout"):
             if getattr(slot.config, name) is not None:
                 yield (
                     f"Worker {slot.name!r} sets {name}, after which a request would be sent again "
-                    "while its batch is running. Remove it from the worker's config."
+                    f"while its batch is running. Remove {name} from the worker's config."
                 )
 
 

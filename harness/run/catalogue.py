@@ -1,4 +1,4 @@
-"""Suites and systems by name, the arguments of `podium run`, and the texts of listings."""
+"""Suites and systems by name, arguments of `podium run`, and listings, as of `podium suites`."""
 
 import re
 import sys
@@ -57,9 +57,9 @@ class Catalogue:
     parameters: Callable[[str], Mapping[str, Parameter]]  # registry name -> its solver's arguments
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
-    """Number n -> one pool with the practice workers of n random pools, for training."""
+    """Number n -> one pool that joins n randomly drawn pools of practice workers, for training."""
     ours: Collection[str] = ()
-    """Names of suites and systems that come with podium; groups of systems contain only these."""
+    """Suites and systems that come with podium; group names such as `all` stand for these only."""
     package: Callable[[str], str] = lambda name: "podium"
     """Name of a suite, system or sandbox -> the package and version that provide it."""
 
@@ -118,7 +118,7 @@ class RunRequest:
     match: str | None = None
     """System whose cost the `compute-matched-*` systems match; None: the conductor."""
     headline: str | None = None
-    """System whose comparison heads the table, declared before the run; None: the conductor."""
+    """System whose result is stated above the table, chosen before the run; None: the conductor."""
     gate: Path | None = None
     """File of rules that the run must meet (docs/gates.md); its digest goes into the logs."""
     worker_cards: Literal["shown", "hidden"] | None = None
@@ -126,9 +126,9 @@ class RunRequest:
     equal: str | None = None
     """Budget of every system for one question, such as `calls=9`; None: no equal budget."""
     group_dir: Path | None = None
-    """Directory of runs, one per budget size, that share sampled replies and `max_usd`."""
+    """Directory of runs, one per budget size, that share replies and `max_usd`; None: one run."""
     fresh_draws: bool = False
-    """Whether each system of a new run samples its own replies; False: equal calls share them."""
+    """Whether each system of a new run samples its own replies; False: equal calls share one."""
     batch: bool = False
     """Whether workers are asked by their providers' batch APIs: cheaper, answers within a day."""
     display: str = "line"
@@ -141,7 +141,7 @@ class RunRequest:
 
     @property
     def whole_dir(self) -> Path:
-        """Directory with shared replies and dollar limit: `group_dir` if set, else `log_dir`."""
+        """Directory whose runs share replies and `max_usd`: `group_dir` if set, else `log_dir`."""
         return self.group_dir or self.log_dir
 
 
@@ -150,7 +150,7 @@ OWN = ".py@"
 
 
 def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
-    """Return a registered suite or system, or one in a user's file; UserError if unknown."""
+    """Return a suite or system: registered, an Inspect task or in a file; UserError if unknown."""
     if name in registry:
         return registry[name]
     if OWN in name:
@@ -161,7 +161,7 @@ def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
 
 
 def find_grader(registry: Mapping[str, Any], name: str) -> Suite[Any]:
-    """Return a suite that can grade single replies; UserError for a task that cannot do so."""
+    """Return a suite that can grade single replies; UserError for an Inspect task that cannot."""
     suite: Suite[Any] = find_named(registry, name, "suite")
     return suite.for_training() if isinstance(suite, TaskSuite) else suite
 
@@ -177,20 +177,23 @@ def load_own(name: str, noun: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        problem = f"{file} cannot be imported ({type(error).__name__}: {error}). Fix it."
+        problem = f"{file} cannot be imported ({type(error).__name__}: {error}). Correct it."
         raise UserError(problem) from error
     target = getattr(module, attribute, None)
     if noun == "suite" and is_registry_object(target, "task"):
         return TaskSuite(f"{Path(file).name}@{attribute}", path=name)
     if not (isinstance(target, SystemCard) if noun == "system" else hasattr(target, "grade")):
-        raise UserError(f"{file} has no {noun} called {attribute!r}.")
+        raise UserError(
+            f"{file} has no {noun} called {attribute!r}. Define it there, or correct the name "
+            "after the @."
+        )
     return target
 
 
 def with_own(
     request: RunRequest, catalogue: Catalogue, extras: Sequence[Suite[Any] | SystemCard] = ()
 ) -> tuple[RunRequest, Catalogue]:
-    """Return a run's request and catalogue, both with the user's own suites and systems added."""
+    """Return a request and catalogue with the user's suites and systems, and `extras`, added."""
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
     suites = {name: _with_arguments(suite, request.task_args) for name, suite in suites.items()}

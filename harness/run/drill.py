@@ -57,7 +57,7 @@ class Drilled:
 
 
 def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
-    """Return a pool's models that can be called and priced; UserError if none, or if not live."""
+    """Return the models of a live pool that can be called and priced; UserError if none can."""
     if spec.label != "live":
         raise UserError(
             f"--drill sends requests to real providers, but pool {spec.name!r} is labelled "
@@ -187,7 +187,8 @@ def _reasoning(slot: WorkerSpec) -> str:
 def _usage_findings(slot: WorkerSpec, reply: Reply) -> tuple[list[str], list[str]]:
     usage, thinks = reply.usage, _reasoning(slot)
     if usage is None:
-        return ["reports no readable token usage, so its calls would have no cost in dollars."], []
+        problem = "reports no readable token usage, so its calls would have no cost in dollars."
+        return [f"{problem} Name another model or server."], []
     notes: list[str] = []
     if usage.total_reported is not None and usage.total_reported != usage.parts_total:
         notes.append(

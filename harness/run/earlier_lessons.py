@@ -1,4 +1,4 @@
-"""Reuses an earlier run's answers of single workers to train questions in a new run.
+"""Reuses, in a new run, the answers of single workers to train questions in an earlier run.
 
 A worker with the same settings, prices and grader is not called again (`podium run --profile DIR`):
 logs and journals are copied, so that a run's directory has all data that its systems learnt from.
@@ -31,7 +31,10 @@ Answers = Mapping[tuple[str, str], Sequence[SystemRun]]
 
 
 def earlier_answers(job: Job) -> Answers:
-    """Return an earlier run's answers to reuse; UserError if the run of `--profile` has none."""
+    """Return the answers to reuse: those copied before, else those of `--profile`'s run, if any.
+
+    Raises UserError if that run has none, or if this run has asked its own train questions.
+    """
     there = job.request.log_dir / SELECTION / EARLIER
     if there.is_dir():
         return _by_worker(job, lessons_in(there))
@@ -54,7 +57,7 @@ def earlier_answers(job: Job) -> Answers:
     workers = ", ".join(sorted({worker_of(run) for run in runs}))
     raise UserError(
         f"--profile {folder}: no worker of pool {job.spec.name!r} was asked there with the same "
-        f"settings, prices and prompts (it has {workers}). Leave --profile out to measure them."
+        f"settings, prices and prompts (asked there: {workers}). Leave --profile out to ask anew."
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes a run's entries (one per system and suite): chooses workers, trains, matches costs."""
+"""Makes entries, one per system and suite: chooses workers, trains systems, matches costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -50,7 +50,7 @@ def with_new(job: Job, rows: Sequence[Entry]) -> Job:
 
 
 def why_unlearnable(job: Job) -> Iterator[str]:
-    """Yield, before any call, why systems cannot learn from the available questions."""
+    """Yield why systems cannot learn from the available questions; makes no call."""
     for suite in job.suites:
         new = job.missing(suite)
         if not any(is_chosen(job, name) or lessons.must_learn(job, name) for name in new):
@@ -113,7 +113,7 @@ MOST_CALLS = 10_000
 
 
 def refuse_options(job: Job, system: str) -> None:
-    """Raise UserError if a system's `-S` options allow too many calls, or fail on a question."""
+    """Raise UserError if a system's `-S` options allow too many calls, or fail on one question."""
     options, card = options_of(job, system), job.catalogue.card(system)
     if not options or not job.suites:
         return
@@ -146,7 +146,7 @@ def refuse_untriable(training: FitTask) -> None:
 
 
 def is_deferred(system: str, job: Job) -> bool:
-    """Return whether a system's budget is the measured cost of another system on the suite."""
+    """Return whether a system's budget is the measured cost of another system: it runs later."""
     return "match" in job.catalogue.card(system).needs
 
 
@@ -320,7 +320,7 @@ def _matched(
     if not per_call or theirs is None:
         raise UserError(
             f"{system}: the cost of {whom} or of {worker} in {unit} is unknown, so it cannot be "
-            "matched. Give every worker a price."
+            "matched. Give every worker a price, or leave the system out."
         )
     k = theirs / per_call
     args = {"worker": worker, "k": round(max(k, 1.0), 4), "matched_with": whom}
@@ -345,7 +345,7 @@ def _cost(totals: SystemTotals, unit: str) -> float | None:
 
 
 def _of_one_call(worker: str, answered: AnsweredRuns, unit: str) -> float | None:
-    """Return a worker's mean cost per call, from its run as a single model; None if it has none."""
+    """Return a worker's mean cost per call, from its run as a single model; None if unknown."""
     for name in (BEST_SINGLE, f"{SINGLE}:{worker}"):
         pair = answered.get(name)
         if pair and pair[0].facts.args.get("worker") == worker:

@@ -1,4 +1,7 @@
-"""Checks before any call: which systems fit an equal budget (`--equal`), and can it be enforced."""
+"""Checks, before any call, which systems fit an equal budget, and if it can be enforced.
+
+An equal budget (`--equal`) is a limit for every system on one question, such as `calls=9`.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +31,7 @@ def by_size(request: RunRequest) -> list[RunRequest]:
     folder = request.log_dir
     if (folder / FILE).exists():
         raise UserError(
-            f"{folder} holds a run of one size. Name another --log-dir for several sizes."
+            f"{folder} holds a run with one budget. Name another --log-dir for several budgets."
         )
     return [
         replace(request, equal=str(budget), log_dir=folder / str(budget), group_dir=folder)

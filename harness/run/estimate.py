@@ -51,7 +51,7 @@ TRAINING = "training"
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """Unanswered (question, epoch) pairs of a system; the run uses one of `entries` (settings)."""
+    """Unanswered (question, epoch) pairs of a system; `entries`: its possible settings."""
 
     suite: Suite[Any]
     title: str
@@ -149,7 +149,7 @@ class EstimateLine:
     dearest: Decimal | None = Decimal(0)  # maximum cost of a question, grading excluded
     first: FirstCall | None = None
     """Dollars and worker of the cheapest first call; None if some first call has no maximum."""
-    judges: bool = False
+    judges: bool = False  # whether the calls are those of a model that grades
 
     @property
     def one(self) -> Decimal | None:
@@ -163,10 +163,10 @@ PLANNED = "its plan, at its workers' past calls"
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimated calls and cost of a run: a line per system and suite, training and judging."""
+    """The estimated calls and cost of a run: lines per system and suite, training, grading."""
 
     lines: tuple[EstimateLine, ...]
-    unknown: tuple[str, ...]
+    unknown: tuple[str, ...]  # reasons why some values are unknown
     already: Decimal  # dollars spent by earlier attempts of the experiment
     label: str
     book: str
@@ -228,7 +228,7 @@ def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate
 
 
 def duration_text(forecast: Estimate) -> str:
-    """Return a sentence on the hours that replies take; empty if the pool has no known rate."""
+    """Return a sentence on the hours that replies take; empty if `tokens_per_second` is unknown."""
     rate, most = forecast.tokens_per_second, [line.most.output for line in forecast.lines]
     known = [tokens for tokens in most if tokens is not None]
     if not rate or not known:
@@ -244,7 +244,7 @@ SAMPLE = 20
 
 
 def cost_of_one(job: Job, row: Entry, ids: Sequence[str]) -> float | None:
-    """Return the dollars of a question of an entry: expected, else maximum; None if unknown."""
+    """Return an entry's mean dollars per question: expected, else maximum; None if unknown."""
     few = replace(row, questions=tuple(ids[:SAMPLE]))
     small = replace(job, experiment=replace(job.experiment, entries=(few,)))
     work = _entry_work(small, job.catalogue.suites[row.suite], (few,))
@@ -366,7 +366,7 @@ def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> Fir
 def _at_most(
     calls: tuple[CountedCall, ...], allowed: int | None, estimator: Estimator
 ) -> CallTotals:
-    """Return a question's maximum cost: of its `calls`, or of `allowed` calls like the longest."""
+    """Return a question's maximum cost: of its `calls`, or of `allowed` copies of the longest."""
     if allowed is None or not calls:
         return estimator.at_most(calls)
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
@@ -448,7 +448,7 @@ def _lines(forecast: Estimate) -> Iterator[str]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield an estimate's table; if it is too wide, list suites in rows and `from` below."""
+    """Yield an estimate's table; if too wide, with suites in rows of their own and `from` below."""
     width = terminal_width() or sys.maxsize
     if max(map(len, aligned([COLUMNS, *rows]))) <= width:
         yield columns(COLUMNS, rows)
@@ -516,7 +516,7 @@ def refuse_too_little(forecast: Estimate, request: RunRequest) -> None:
     usd, worker = min(bounded)
     for name, limit, already in _set_limits(forecast, request):
         if limit - already < usd:
-            leaves = f"leaves ${limit - already:.4f}" if already else "allows"
+            leaves = f"leaves (${limit - already:.4f})" if already else "allows"
             raise UserError(
                 f"One call of {worker!r} can cost ${usd:.4f}, more than {name} "
                 f"{limit:f} {leaves}: raise it, or set a smaller max_tokens for the worker."
@@ -531,9 +531,9 @@ def limit_warning(forecast: Estimate, request: RunRequest) -> str:
         usd, line = min(priced, key=lambda pair: pair[0])
         if usd > limit - already:
             leaves = " leaves" if name == "--max-usd" else ""
-            spent = f", of which ${already:.4f} is spent" if already else ""
+            spent = f" (${already:.4f} is spent)" if already else ""
             return (
-                f"one question of {line.system} on {line.suite} may cost ${usd:.4f}, "
-                f"more than {name} {limit:f}{leaves}{spent} ({line.basis})."
+                f"one question of {line.system} on {line.suite} may cost ${usd:.4f} "
+                f"({line.basis}), more than {name} {limit:f}{leaves}{spent}. Raise the limit."
             )
     return ""

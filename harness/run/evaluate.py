@@ -1,4 +1,4 @@
-"""Runs an experiment's entries as tasks of one Inspect eval set, without losing answers.
+"""Runs entries (a system on a suite) as tasks of one Inspect eval set, without losing answers.
 
 Tried on inspect-ai 0.3.285: with `fail_on_error=False` an eval set reports success and never asks
 a failed question again; with `log_realtime=False` alone, an eval set that was killed asks finished
@@ -76,7 +76,7 @@ from podium.harness.text import columns, pluralise
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
 JOURNAL = 1
-"""In a log's header: all calls of the log are in a journal, too; older logs lack this field."""
+"""Value of `journal` in a log's header: its calls are in a journal, too; older logs lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ SAMPLES = 4
 
 
 def _samples_at_once(job: Job) -> int | None:
-    """Return the maximum of parallel samples; for tasks, Inspect's environment variable sets it."""
+    """Return the maximum number of parallel samples; None leaves the choice to Inspect."""
     names = {row.suite for row in job.experiment.entries}
     if not any(isinstance(job.catalogue.suites[name], TaskSuite) for name in names):
         return IN_BATCHES if _in_batches(job) else None
@@ -372,7 +372,7 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
-    """Return sample name -> its log's file time, for samples answered in the newest logs."""
+    """Return answered sample's name -> its log's modification time + `TICK_S`, in Unix seconds."""
     return {
         sample_name(name, str(sample.id), sample.epoch): path.stat().st_mtime + TICK_S
         for path, name, samples in _done(log_dir, recursive=True)

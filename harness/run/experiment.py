@@ -32,7 +32,7 @@ from podium.harness.suite import OFFICIAL, Prompt, Split
 SELECTION = "selection"
 FILE = "experiment.json"
 NEW = Path("/dev/null/run")
-"""The directory of a new run for `doctor`: it cannot exist, and nothing is written to it."""
+"""Stands for the directory of a new run in `doctor`: no directory can have this path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class Experiment:
     """Maximum worker calls per system for learning; None until `--train-calls` sets it."""
     train_on: tuple[str, ...] = ()  # suites to learn from (train splits); empty: each suite's own
     overflows: Overflows = UNANSWERED
-    """Grade of an answer whose request was too long for the model; default: as in older files."""
+    """How an answer counts whose request was too long: `wrong`; in older files, `unanswered`."""
     headline: str = ""
-    """System whose comparison heads every table, declared before the run; empty for none."""
+    """System whose result is stated above every table, chosen before the run; empty for none."""
     equal: str = ""
     """Budget of every system for one question, such as `calls=9`; empty: no equal budget."""
     draws: Draws = FRESH
@@ -121,7 +121,7 @@ class Experiment:
 
     @property
     def pool_key(self) -> str:
-        """Digests of the pool and its prices, to which a user's consent to spend is limited."""
+        """Digests of the pool and its prices; a user's consent to spend is valid for these only."""
         return f"{self.pool_sha256} {self.book_sha256}"
 
     @property
@@ -200,7 +200,7 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
 
 
 def is_new(folder: Path) -> bool:
-    """Return whether a directory has no run yet, but at most a user's consent or reused answers."""
+    """Return whether a directory holds no run yet; consents or reused answers may be in it."""
     return not folder.is_dir() or {path.name for path in folder.iterdir()} <= {AGREED, EARLIER}
 
 
@@ -219,7 +219,7 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
         return stored.joined(new) if stored else new
     except UserError as error:
         raise UserError(
-            f"{log_dir} holds another experiment: {error}; name another --log-dir."
+            f"{log_dir} holds another experiment: {error}. Undo this, or name another --log-dir."
         ) from None
 
 

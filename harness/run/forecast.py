@@ -214,7 +214,7 @@ class PastRuns:
         return self.workers.get((suite, worker)) or self.workers.get(("", worker))
 
     def add(self, row: Call, took: CallTotals) -> None:
-        """Add a past call's totals, `took`, to those of its suite's judge, or worker and answer."""
+        """Add a past call's totals (`took`) to those of its judge, or worker and answer."""
         if row.scope == "scoring":
             self.judges[row.suite] += took
         if row.scope != "inference":
@@ -229,7 +229,7 @@ class PastRuns:
 
 
 def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
-    """Return the pool's calls in past runs, priced by `book`; UserError if a file is damaged."""
+    """Return totals of the pool's past calls, priced by `book`; UserError if a file is damaged."""
     past = PastRuns()
     slots = {slot.name: slot for slot in spec.slots}
     runs = (files for path in dirs if has_system_runs(path) for files in system_runs_below(path))

@@ -57,7 +57,7 @@ def training_suites(job: Job, suite: Suite[Any]) -> Suites:
         if name not in suites:
             raise no_such("suite", name, sorted(suites), more=" (named by --train-on)")
         if TRAIN not in suites[name].splits:
-            raise UserError(f"--train-on: suite {name!r} has no train split to learn from.")
+            raise UserError(f"--train-on: suite {name!r} has no train split. Name another suite.")
     teachers = [suites[name] for name in experiment.train_on or (suite.name,)]
     usable = [teacher for teacher in teachers if TRAIN in teacher.splits]
     if experiment.split == TRAIN and suite.name in {teacher.name for teacher in usable}:
@@ -106,7 +106,7 @@ def refuse_too_few(job: Job) -> None:
 
 
 def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
-    """Return train questions for a suite, without those that the run evaluates (by id or text)."""
+    """Return train questions for a suite that the run does not ask; None if no suite has any."""
     taught = training_suites(job, suite)
     if not taught:
         return None
@@ -221,7 +221,10 @@ def _ask(
     )
     outcome = run_entries(replace(job, experiment=open_experiment(log_dir, plan)), log_dir, purpose)
     if not outcome.finished:
-        raise WorkerError(f"{failed}: {'; '.join(outcome.trouble)}")
+        reasons = "; ".join(outcome.trouble)
+        raise WorkerError(
+            f"{failed}: {reasons}. The same command asks only the remaining questions."
+        )
 
 
 def _taught(

@@ -79,12 +79,13 @@ opens a connection instead of constructing the provider, which could start a ser
 OWN = "http://"
 """Prefix of the address of a user's own server; paid APIs use https, and may be behind a proxy
 that a plain connection cannot pass."""
+START = "Start the server, or correct its address."
 IN_PROCESS = {"hf": "transformers"}
 """Providers whose construction loads weights -> the package that they need, which is checked."""
 
 
 def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = True) -> list[str]:
-    """Return why a pool's models cannot be called or priced (conductor, grader: only if True)."""
+    """Return why a pool's models (conductor, grader only if True) cannot be called or priced."""
     roles = {CONDUCTOR: conductor, GRADER: grader}
     reasons: list[str] = []
     for slot in (slot for slot in spec.slots if roles.get(slot.name, True)):
@@ -265,7 +266,7 @@ def _model_problems(slot: WorkerSpec, setup: str) -> Iterator[str]:
     try:  # Inspect would retry for ever
         socket.create_connection((url.hostname or "", port), timeout=2).close()
     except OSError as error:
-        yield f"{label}: nothing answers at {address} ({error}). {setup}".rstrip()
+        yield f"{label}: nothing answers at {address} ({error}). {setup or START}"
 
 
 ALL = "all"
@@ -294,7 +295,7 @@ def ours(catalogue: Catalogue) -> dict[str, SystemCard]:
 
 
 def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -> list[str]:
-    """Return podium's systems that fit a pool, singles first; no trained ones, no frameworks."""
+    """Return podium's systems that fit a pool, single models first; none trained, no frameworks."""
     tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
     unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
     candidates = [

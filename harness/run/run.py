@@ -146,7 +146,7 @@ def run(
 
 
 def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> RunOutcome:
-    """Do the run of a reader's request, as `run` does; read the request first, unless done."""
+    """Do the run of a reader's request, as `run` does; the reader may have read it before."""
     request = reader.request
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
@@ -172,7 +172,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
 
 @contextmanager
 def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator[PaidReplies]:
-    """Yield a run's store of paid replies; before and after the block, delete those now in logs."""
+    """Yield a run's store of paid replies; before and after the block, delete replies in logs."""
     replies = PaidReplies(group_dir or log_dir)
 
     def tidy_up() -> None:
@@ -215,7 +215,7 @@ def _begin_anew(job: Job) -> None:
 
 
 def make_plans(job: Job) -> None:
-    """Make the missing plans of the control `oracle`, in no evaluation: no system is charged."""
+    """Make the oracle's missing plans outside any evaluation, so that no system pays for them."""
     for row in job.experiment.entries:
         if row.system != ORACLE:
             continue

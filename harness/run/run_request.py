@@ -242,14 +242,15 @@ class RequestReader:
         fitting, apart = fitting_systems(job, candidates)
         left_out += apart
         if candidates and not fitting:
-            yield f"No system can answer within {job.experiment.equal}. {apart[0]}"
+            limit = job.experiment.equal
+            yield f"No system can answer within {limit}. {apart[0]} Name another system or budget."
         yield from why_unbounded(job, fitting)
         yield from self._undeclared(fitting)
         experiment = replace(job.experiment, headline=self._headline(fitting))
         self.job = replace(job, systems=fitting, left_out=left_out, experiment=experiment)
 
     def _headline(self, fitting: Sequence[str]) -> str:
-        """Return the system whose comparison heads the tables; a stored run keeps its own."""
+        """Return the system whose result is stated above the tables; a stored run keeps its own."""
         if self.request.headline:
             return self.request.headline
         stored = self.job.stored
@@ -393,7 +394,7 @@ def _unasked_suites(job: Job) -> Iterator[str]:
     for suite, number in job.request.suite_limits.items():
         if suite not in job.experiment.suite_versions:
             known = ", ".join(job.experiment.suite_versions)
-            yield f"--suite-limit {suite}={number}: the run asks {known} only."
+            yield f"--suite-limit {suite}={number}: the run asks {known} only. Name one of these."
         elif number < 1:
             yield f"--suite-limit {suite}={number}: it must be at least 1."
 
@@ -404,7 +405,8 @@ def _unasked_providers(job: Job) -> Iterator[str]:
     names = sorted({provider_of(slot.model) for spec in specs for slot in spec.slots})
     for provider, calls in job.request.rpm.items():
         if provider not in names:
-            yield f"--rpm {provider}={calls}: pool {job.spec.name!r} asks {', '.join(names)} only."
+            known = f"pool {job.spec.name!r} asks {', '.join(names)} only"
+            yield f"--rpm {provider}={calls}: {known}. Name one of these."
         elif calls < 1:
             yield f"--rpm {provider}={calls}: it must be at least 1."
 

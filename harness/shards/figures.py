@@ -1,7 +1,8 @@
 """Stores each shard's results in a file beside its manifest, and joins shards' runs per system.
 
-Such a file is valid only for one manifest file, and while the files that the manifest lists have
-the same sizes. Otherwise, or with `--deep`, the logs are read instead. Nothing is rounded.
+Such a file is valid only for one manifest (list of a shard's files and their digests), and while
+the listed files have the same sizes. Otherwise, or with `--deep`, the logs are read instead.
+Nothing is rounded.
 """
 
 import json
@@ -150,7 +151,7 @@ def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]
 
 
 def joined(runs: Sequence[SystemRun], plan: ShardPlan | None = None) -> SystemRun:
-    """Join one system's runs in several shards; the shards' `plan` gives its number of queries."""
+    """Return one system's run, joined from shards; `plan` gives the number of its queries."""
     base = runs[0]
     spend: dict[CallKind, CallSum] = {}
     for kind, amount in (pair for run in runs for pair in run.spend.items()):

@@ -24,7 +24,7 @@ TTL_S = 15.0
 """How long a shard's lease lasts without renewal, in seconds. After that, the shard makes no more
 calls, and its next process may start on another machine."""
 TURNS_S = 2.0
-"""Maximum seconds by which calls' start times are assigned ahead; a new server waits as long."""
+"""How many seconds ahead calls' start times are assigned, at most; a new server waits as long."""
 ZERO, MICRO = Decimal(0), Decimal("0.000001")
 
 
@@ -49,10 +49,10 @@ class RunLimits:
 class ShardLease:
     """A shard's lease of dollars; the grant covers all processes that the shard has had."""
 
-    generation: int = 0
-    granted: Decimal = ZERO
+    generation: int = 0  # number of processes that the shard has had
+    granted: Decimal = ZERO  # dollars; the spending once the lease is closed
     closed: bool = True
-    seen: float = 0.0
+    seen: float = 0.0  # monotonic time of the last renewal, in seconds
     hungry: bool = False
     """Whether the shard is idle because its next call costs more than the rest of its grant."""
     machine: str = ""
@@ -80,7 +80,7 @@ class LeaseBook:
         return any(lease.hungry for lease in self._live())
 
     def open(self, shard: str, spent: Decimal, machine: str = "") -> ShardLease:
-        """Open a lease for a shard's new process; its first grant is what the shard has spent."""
+        """Open a lease that grants the dollars spent so far; Held if the old one must expire."""
         old = self.shards.get(shard, ShardLease())
         if not old.closed and old.machine != machine and self.clock() - old.seen < TTL_S:
             raise Held(shard)
@@ -89,9 +89,9 @@ class LeaseBook:
         return lease
 
     def extend(self, shard: str, generation: int, total: Decimal | None, idle: bool) -> str:
-        """Raise a shard's grant to `total` dollars (None: all that are left).
+        """Raise a shard's grant to at least `total` dollars (None: all that are left).
 
-        Returns `granted`; `wait` if other shards may still return dollars; `none` if none will.
+        Returns `granted`; `wait` if other shards may return dollars; else `none`.
         """
         lease, limit = self._of(shard, generation), self.limits.usd
         if limit is None:
@@ -110,7 +110,7 @@ class LeaseBook:
         return "granted"
 
     def reserve(self, shard: str, generation: int, provider: str, calls: int) -> list[float]:
-        """Return delays, in seconds, until a provider's calls may begin; none exceeds `TURNS_S`."""
+        """Return the delays, in s, of up to `calls` calls to a provider; none exceeds `TURNS_S`."""
         self._of(shard, generation)
         return self.turns.reserve(provider, calls, TURNS_S)
 

@@ -1,4 +1,4 @@
-"""A shard's side of its lease of dollars: requests for more and for start times, and renewal."""
+"""A shard's side of its lease: requests dollars and start times for calls, and renews the lease."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ class HeldLease:
     """A lease of dollars held by a shard's process; it sends the server one request at a time."""
 
     folder: Path
-    granted: Decimal | None = None
+    granted: Decimal | None = None  # dollars; None: no limit
     short: bool = False
     """Whether other shards wait for dollars that this shard may return."""
     lost: bool = False
@@ -67,7 +67,10 @@ class HeldLease:
     _asking: set[str] = field(default_factory=set[str])
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Request a grant of `most` dollars (None: all); return whether to check again."""
+        """Ask that the grant rise to `most` dollars (None: all); return whether to check it again.
+
+        `idle`: whether the shard has no call in flight; then it may wait for other shards' dollars.
+        """
         if self.granted is None:
             return False
         if most is not None and most <= self.granted:
@@ -254,7 +257,7 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
 
 
 def settle(log_dir: Path, book: Book, limits: RunLimits) -> None:
-    """End leases of shards whose processes have ended, with the spending in shards' journals."""
+    """End the leases of ended processes: each grant becomes the spending in its journals."""
     (log_dir / ADDRESS).unlink(missing_ok=True)  # this ends a server whose launcher was killed
     leases = open_book(log_dir, limits)
     running = {name: lease for name, lease in leases.shards.items() if not lease.closed}

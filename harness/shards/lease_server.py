@@ -211,8 +211,8 @@ def lease_server(
 
 
 NO_SERVER = (
-    "no process could be reached that grants leases of {}: on a cluster, all nodes must see this "
-    "directory under the same path and have podium installed."
+    "The lease server of {} did not start. Repeat the command; on a cluster, all nodes must see "
+    "this directory under the same path and have podium installed."
 )
 
 

@@ -18,7 +18,7 @@ from podium.harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
 FIGURES = "figures.parquet"
-"""File beside a shard's manifest with the results in its logs, which then need not be read."""
+"""File beside a shard's manifest with the results of the shard, to spare reading its logs."""
 ENDED = "outcome.json"
 MOST_QUERIES = 2000
 """Maximum queries (question, system and epoch) of a shard, unless one question has more."""
@@ -180,7 +180,7 @@ def read_plan(log_dir: Path) -> ShardPlan | None:
         location, fault = first_fault(error)
         raise UserError(
             f"{path} is damaged or of another version of podium (field {location}: {fault}); "
-            "restore it."
+            "restore it or name another --log-dir."
         ) from error
 
 
@@ -225,7 +225,7 @@ def refuse_sharded(log_dir: Path) -> None:
 
 
 def parent_of(folder: Path) -> Path | None:
-    """Return the directory of the run that a shard's directory is in; None if it is no shard's."""
+    """Return the directory of the run to which the shard in `folder` belongs; None if no shard."""
     parent = folder.parent.parent
     return parent if folder.parent.name == FOLDER and (parent / FILE).is_file() else None
 

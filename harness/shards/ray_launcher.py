@@ -122,7 +122,7 @@ class RayLeaseServer:
     """Keeps a run's lease server in a detached Ray actor, which restarts on any node if lost."""
 
     def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
-        """Take the connected `ray` module, the run's directory, and the arguments of `python`."""
+        """Take the connected `ray` module, run directory, and Python's arguments for the server."""
         self._ray, self._words = ray, [*words]
         self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
         self._actor: Any = None

@@ -72,7 +72,7 @@ TICK_S = 0.2
 JOBS = f"{FOLDER}/jobs"
 """Folder in a run's directory where submitit writes the scripts and logs of SLURM's jobs."""
 MOST_LOSSES = 3
-"""Number of a shard's processes, lost in a row without a new answer, after which it fails."""
+"""A shard fails after so many lost processes in a row without a new answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def own_parts(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _taught(job: Job) -> Job:
-    """Choose workers, train systems, make the oracle's plans, all outside of shards."""
+    """Choose workers, train systems, make the oracle's plans, outside of shards; return the job."""
     request, assigned_usd = job.request, assigned(job.request.log_dir)
     if request.max_usd is not None and assigned_usd:
         job = replace(job, request=replace(request, max_usd=request.max_usd - assigned_usd))
@@ -368,7 +368,7 @@ class AnswerCount:
 
 @contextmanager
 def counted_line(folders: Sequence[Path], total: int, *, visible: bool) -> Generator[AnswerCount]:
-    """Show one progress line for the answers of all shards."""
+    """Show one progress line for all shards' answers in the block; yield its counter."""
     count = AnswerCount(folders)
     title = f"answering in {pluralise(len(folders), 'shard')}"
     with progress_line(title, total, min(count.all(), total)) if visible else nullcontext() as line:
@@ -407,7 +407,7 @@ def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> 
 def _last_words(folder: Path, status: int | None) -> str:
     log = Path(f"{folder}.log")
     lines = log.read_text(errors="replace").split("\n") if log.is_file() else []
-    last_line = next((line for line in reversed(lines) if line.strip()), "nothing was said")
+    last_line = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
     ending = "was lost" if status in (None, LOST) else f"ended with {status}"
     return f"shard {folder.name} {ending}: {last_line.removeprefix('podium: ')} ({log})"
 
@@ -434,7 +434,10 @@ def shard_request(folder: Path) -> RunRequest:
     parent = parent_of(folder)
     plan, experiment = (read_plan(parent), read_experiment(folder)) if parent else (None, None)
     if plan is None or experiment is None:
-        raise UserError(f"{folder} is not a shard of a run: `podium run --shards N` makes them.")
+        raise UserError(
+            f"{folder} is not a shard of a run. Name a folder such as RUN/shards/0001, which "
+            "`podium run --shards N` makes."
+        )
     fixed = {"suites": tuple(experiment.suite_versions), "systems": (), "log_dir": folder}
     return _REQUEST.validate_python({**plan.request, **fixed, "display": "none", "settled": True})
 

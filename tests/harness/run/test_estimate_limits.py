@@ -19,8 +19,8 @@ def test_a_limit_below_one_question_is_said_before_the_start(tmp_path: Path) -> 
     found = dry(log_dir)
     small = asked(log_dir, max_usd=Decimal("0.001"))
     assert limit_warning(found, small) == (
-        "one question of single:ada on toy may cost $0.0330, more than --max-usd 0.001 leaves "
-        "(its plan; no past call of ada)."
+        "one question of single:ada on toy may cost $0.0330 (its plan; no past call of ada), "
+        "more than --max-usd 0.001 leaves. Raise the limit."
     )
     each = asked(log_dir, max_usd_per_query=Decimal("0.001"))
     assert "more than --max-usd-per-query 0.001" in limit_warning(found, each)

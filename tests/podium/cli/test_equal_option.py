@@ -130,4 +130,4 @@ def test_a_run_keeps_its_budget(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main([*words, "--equal", "calls=5"]) == 2
     assert "its equal budget is 'calls=3', not 'calls=5'" in capsys.readouterr().err
     assert main([*words, "--equal", "calls=3,5"]) == 2
-    assert "holds a run of one size. Name another --log-dir" in capsys.readouterr().err
+    assert "holds a run with one budget. Name another --log-dir" in capsys.readouterr().err
