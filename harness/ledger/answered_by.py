@@ -1,6 +1,7 @@
 """The model that a reply names, and the price of that model.
 
-Behind a gateway (a server that passes calls on to providers), a request names only an alias.
+A request to a gateway (a server that passes calls on to providers) names only an alias; the reply
+may name the model that answered.
 """
 
 import re
@@ -43,7 +44,8 @@ def answering_price(
     """Return the price-book key and price of the model named in a reply, or (reason, None).
 
     The name is looked up with its date, then without: among the pool's workers, then in the book at
-    the same provider, as a full key, and at any provider. If matching keys differ in price: None.
+    the same provider, as a full key, and at any provider. If matching keys differ in price, the
+    price is None.
     """
     served = call.served_model
     repeated = repeats_name(call.model, served) and book.price(call.price_ref) is None

@@ -40,7 +40,7 @@ NO_SCORE = "no score in the log"
 
 @dataclass(frozen=True, slots=True)
 class LogHeader:
-    """The suite, system and label of all answers in one log."""
+    """The suite, system and label of a log's answers; `shown`: whether texts may be published."""
 
     task: str
     suite: str

@@ -189,7 +189,7 @@ def shortest(value: Any) -> Any:
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-"""JSON encoder of `canonical`, shared: `json.dumps` with these options makes one per call."""
+"""JSON encoder of `canonical`, made once: `json.dumps` would make a new one for every value."""
 
 
 def canonical(value: Any) -> bytes:
@@ -226,7 +226,8 @@ REFUSED = 300
 def billable_reply(
     cache: Cache, usage: Usage | None, status: int | None, *, doubtful: bool
 ) -> Billable:
-    """Return whether a reply is billed; a `doubtful` one without token counts counts as failed."""
+    """Return whether a reply is billed; the status decides on a `doubtful` one without usage."""
+    # A reply is doubtful if it has an error, or token counts that podium cannot use.
     if cache == "read":
         return "no"
     if usage is not None or not doubtful:
@@ -240,12 +241,12 @@ def billable_failure(status: int | None) -> Billable:
 
 
 def is_refusal(status: object) -> bool:
-    """Return whether an HTTP status is a refusal: 300 or above. A reply with 200 may break off."""
+    """Return whether a value is the HTTP status of a refusal or redirect: a number from 300 up."""
     return isinstance(status, int) and status >= REFUSED
 
 
 def money(attempted: Attempted | Call, price: Price | None) -> Fields:
-    """Return a `Call` row's cost columns: dollars, GPU seconds, price tier, kind of evidence."""
+    """Return a `Call` row's cost columns: dollars, GPU seconds, the price's tier and evidence."""
     columns = _known(attempted, price)
     if price is not None:
         columns["evidence"] = price.evidence
@@ -286,8 +287,8 @@ def _known(attempted: Attempted | Call, price: Price | None) -> Fields:
 
 
 TEMPLATE = 256
-"""Tokens that a chat template may put around the texts of a request: the markers of its turns, and
-the default system text of some open weights."""
+"""Maximum tokens that a chat template adds to the texts of a request: the markers of its turns, and
+the default system text of some open models."""
 
 
 def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | None:

@@ -52,7 +52,7 @@ def _step_of(call: CallEvent) -> int | None:
 
 
 def step_number(name: str | None) -> int | None:
-    """Return the number (from 1) in a workflow step's name; None without one (the conductor)."""
+    """Return the number (from 1) in a workflow step's name; None without one."""
     match = STEP.match(name or "")
     return int(match.group(1)) if match else None
 
@@ -78,7 +78,7 @@ Awaited = Sequence[Collection[int]]
 def longest_chain(
     steps: Steps, seconds: Sequence[float | None], awaited: Awaited | None
 ) -> float | None:
-    """Return the seconds of the longest chain of calls that waited for each other, if known."""
+    """Return the longest chain of calls that waited for each other, in seconds; None: unknown."""
     if awaited is None or not steps:
         return None
     now, ends = 0.0, dict[int, float]()

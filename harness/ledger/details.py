@@ -58,7 +58,7 @@ class RunQueries:
 
 
 def run_queries(files: RunFiles) -> RunQueries:
-    """Read the queries of one system run; UserError if a file is damaged."""
+    """Return the queries of one system run, without texts; UserError if a file is damaged."""
     with naming_system_run(files):
         return _run_queries(merged(gather(files, answers=True)))
 
@@ -78,7 +78,7 @@ def _run_queries(ledger: Merged) -> RunQueries:
 
 @dataclass(frozen=True, slots=True)
 class StepDetail:
-    """The calls of one workflow step, or a group of calls that belong to no step."""
+    """The calls of one workflow step; `number` None: calls that belong to no step of the plan."""
 
     name: str
     rows: tuple[Call, ...]
@@ -138,7 +138,7 @@ class QueryDetail:
 
 
 def in_full(run: RunQueries, pairs: Iterable[Pair] | None = None) -> Iterator[QueryDetail]:
-    """Yield the queries `pairs` (None: all) of a run with their texts, one sample at a time."""
+    """Yield a run's queries with their texts, one at a time; `pairs`: only these (None: all)."""
     with ExitStack() as stack:
         logs = [stack.enter_context(open_log(path)) for path in run.files.logs]
         for pair in run.rows if pairs is None else pairs:
@@ -428,14 +428,15 @@ def _unknown(search: QuestionFilter, index: Known) -> str:
     name = search.question if search.question in index else search.question.rpartition("/")[2]
     near = get_close_matches(name, sorted(index), n=3, cutoff=0.5)
     if not index:
-        return f"No log here has a question {search.question!r}; name the directory of its run."
+        return f"No log here has a question {search.question!r}. Name the directory of its run."
     if name in index:
         sat = sorted(index[name])
         examples = ", ".join(f"{suite}/{name} by {system}" for suite, system in sat[:WHO])
         suffix = f" and {len(sat) - WHO} more" if len(sat) > WHO else ""
-        return f"No log here has question {_wanted(search)}. There is {examples}{suffix}."
+        hint = "Change --query, --system or --epoch."
+        return f"No log here has question {_wanted(search)}. There is {examples}{suffix}. {hint}"
     hint = f"near: {', '.join(near)}" if near else f"for example {min(index)}"
-    return f"There is no question {search.question!r} here ({hint})."
+    return f"There is no question {search.question!r} here ({hint}). Use another id in --query."
 
 
 def _wanted(search: QuestionFilter) -> str:

@@ -31,12 +31,12 @@ class BoughtReply:
     shared_from: str | None
     """Id of another system's call that paid; None if an earlier attempt at this sample paid."""
     took_s: float | None
-    """Seconds that the call that paid took; None if unknown."""
+    """Duration of the paid call, in seconds; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyDraw:
-    """The stored reply (draw), if any, to a request that a sample makes for the k-th time."""
+    """Reads and stores one draw: the reply to a request that a sample makes for the k-th time."""
 
     replies: PaidReplies
     key: bytes
@@ -50,7 +50,7 @@ class ReplyDraw:
         return nullcontext() if self.sample else self.replies.turn(self.key)
 
     def bought(self, request: Request, waited_s: float = 0.0) -> BoughtReply | None:
-        """Return the stored reply, or None; `waited_s`: seconds that the request waited for it."""
+        """Return the stored reply, None if there is none; `waited_s`: seconds of waiting for it."""
         stored = self.replies.known(self.key)
         if stored is None:
             return None

@@ -39,11 +39,11 @@ from podium.harness.usage import raw_usage, usage_of_reply
 
 
 class Unwritten(BaseException):
-    """Raised if a call's journal cannot be written: from a hook, Inspect ignores an `Exception`."""
+    """Raised by a hook if a journal cannot be written; Inspect would ignore an `Exception`."""
 
 
 class NotAllowed(BaseException):
-    """Raised if the spending limit forbids an attempt: from a hook, Inspect ignores `Exception`."""
+    """Raised by a hook if the spending limit forbids an attempt; `Exception` would be ignored."""
 
 
 FIELDS = (
@@ -148,7 +148,7 @@ def refuse_calls_past_ledger(task: str) -> None:
 def listen() -> None:
     """Register podium's hooks with Inspect, once, when the first call needs them."""
     # Not through an entry point: Inspect would then print a count of hooks at every command.
-    register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
+    register = hooks("podium_ledger", "Reserves money for model calls and counts their tokens.")
     register(_LedgerHooks)
 
 
@@ -353,8 +353,8 @@ DEEPEST_USAGE = 4
 PROSE = object()
 """Marks a value of raw usage that may be prose, and is therefore omitted."""
 _BIGGEST = 2**53
-"""Largest integer kept in raw usage; of a larger one only the bit length, since JSON parsers do not
-agree on its value."""
+"""Largest integer kept in raw usage. A larger one is replaced by its bit length, since JSON parsers
+do not agree on its value."""
 
 _SHORT_NAME = re.compile(r"[A-Za-z0-9_.:/@-]{1,100}")
 """Pattern of a name in a provider's usage, e.g. `default`; anything longer may be prose."""
@@ -398,7 +398,7 @@ def made_readable(output: ModelOutput | None, event: ModelEvent | None) -> None:
 def outcome_of(
     output: ModelOutput | None, event: ModelEvent | None, latency_s: float, *, refused: bool
 ) -> CallOutcome:
-    """Return the outcome (as for the journal) of a call that gave a reply."""
+    """Return the outcome of a call that got a reply; `refused`: the request was too long."""
     if output is None:  # some callers, e.g. the judge, set no output
         output = event.output if event else None
     response = event.call.response if event and event.call else None

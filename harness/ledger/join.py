@@ -67,7 +67,7 @@ ENDED: Columns = {
 
 
 def write(base: Columns, price: Price | None, outcome: Columns) -> Call:
-    """Return an attempt's row: its outcome, and `base`, the columns that all attempts share."""
+    """Return an attempt's row: the call's columns `base`, the outcome, and the cost at `price`."""
     usage, raw = outcome.get("usage"), outcome.get("raw_usage")
     sizes = base["service"], base["prompt_bytes"], base["max_tokens"], outcome.get("stop")
     cache = outcome.get("cache", "none")
@@ -237,7 +237,7 @@ class Merged(Gathered):
 
 
 def merged(gathered: Gathered, books: Mapping[str, Book] | None = None) -> Merged:
-    """Join a run's logs and journals into rows; `books`: price books by digest, None: read them."""
+    """Join a run's logs and journals into rows; `books`: price books by digest (None: its own)."""
     samples = [sample for log in gathered.logs for sample in log.samples if sample.newest]
     # If a sample was graded at its first attempt, all its calls count in the totals.
     complete = {sample.uuid for sample in samples if sample.graded and not sample.retried}
@@ -271,7 +271,7 @@ def _books(gathered: Gathered) -> dict[str, Book]:
 
 
 def _add_book(books: dict[str, Book], prices: Mapping[str, Any]) -> None:
-    """Store an embedded price book, or add its entries to the stored book with its digest."""
+    """Store an embedded price book, or add its entries to a stored book with the same digest."""
     current = books.get(str(prices.get("sha256")))
     # A run that an older version began embeds no built-in prices in its first logs.
     if current is None or (prices.get("built_in") and not current.built_in):

@@ -101,7 +101,7 @@ class CallOutcome:
     limits ended the call before it was sent (then there is an error and no event)."""
     from_store: bool = False
     shared_from: str | None = None
-    """Id of the call of another system of the run that bought the reply."""
+    """Id of another system's call that paid for the reply; None if no other system paid."""
     latency_s: float | None = None
     output_sha256: str | None = None
     """Digest of the reply's text alone, the only digest of a reply in older journals."""
@@ -293,7 +293,7 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
 
 
 def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
-    """Yield a journal's head, price book, one sample's lines and, if reached, its `closed` line."""
+    """Yield a journal's head, price book and one sample's lines; if these have no end, `closed`."""
     # A sample's first lines and its intents have its uuid; later lines have only the call's id.
     # Reading ends after the sample's answer, once each of its calls has ended.
     uuid_bytes, calls, answered, line = uuid.encode(), set[bytes](), False, b""
@@ -371,7 +371,7 @@ class JournalChain:
 
 
 def read_chain(path: Path) -> JournalChain:
-    """Check a journal's hash chain; OSError if the file cannot be read."""
+    """Return the result of checking a journal's hash chain; OSError if it cannot be read."""
     links: list[Link] = []
     cut: list[ChainFault] = []
     previous = b""

@@ -23,7 +23,7 @@ are escaped."""
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """The messages that one call sent, as role and text of each, and the text of its reply."""
+    """The (role, text) pairs of the messages that one call sent, and its reply (None: no reply)."""
 
     prompt: tuple[tuple[str, str], ...]
     reply: str | None
@@ -54,7 +54,7 @@ def kept_texts(query: ServedQuery) -> KeptTexts:
         entry = _entry(query)
         return KeptTexts() if entry is None else _vouched(entry, query)
     except UNFOUNDED:
-        return KeptTexts(refused=["its line of texts is malformed"])
+        return KeptTexts(refused=["its line in the file of stored texts is malformed"])
 
 
 def kept_traces(journal: Path) -> frozenset[str]:
@@ -81,7 +81,7 @@ def _index(journal: Path) -> Mapping[str, int]:
 
 @lru_cache(maxsize=8)
 def _places(path: Path, size: int, changed: int) -> Mapping[str, int]:
-    """Return request id -> byte offset of its line; `size` and `changed` tell versions apart."""
+    """Return request id -> byte offset of its line; `size` and `changed` are only cache keys."""
     places: dict[str, int] = {}
     place = 0
     with path.open("rb") as file:

@@ -83,8 +83,8 @@ def _array(column: Any, values: Sequence[Any]) -> Any:
         return pa.array(values, type=column.type)
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
-            f"Column {column.name} has a value that {column.type} cannot hold exactly ({error}); "
-            "nothing was rounded: check the rates of the price book."
+            f"Column {column.name} has a value that {column.type} cannot hold exactly ({error}). "
+            "Nothing was rounded or exported. Check the rates in the price book."
         ) from error
 
 
@@ -154,7 +154,7 @@ Writer = ParquetWriter | _LineWriter
 
 
 def rows_in(table: Any) -> Iterator[Row]:
-    """Yield the rows of an Arrow table as plain values; decimals lose their trailing zeros."""
+    """Yield the rows of an Arrow table; decimals are texts without trailing zeros."""
     for batch in table.to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
             yield {name: shortest(value) for name, value in row.items()}
@@ -212,7 +212,7 @@ def _books(ledger: Gathered) -> set[str]:
 
 
 def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[RunTables]:
-    """Yield each system run's tables, in order; two processes read runs from `large` bytes on."""
+    """Yield each run's tables in order; from `large` bytes in total, two processes read them."""
     many = sum(files.size for files in system_runs) >= large
     yield from map_over_processes(tables_of, system_runs, many=many, cap=2)  # each holds a run
 
@@ -276,7 +276,9 @@ def _refuse(folder: Path, out: Path, names: list[str]) -> None:
     for name in names:
         path = out / name
         if path.exists() and name != LISTED and ours.get(name) != file_digest(path):
-            raise UserError(f"{path} was not written by an export, or changed. Name another --out.")
+            raise UserError(
+                f"{path} was not written by an export, or has changed since. Name another --out."
+            )
     if (out / LISTED).exists() and not ours:
         raise UserError(f"{out / LISTED} was not written by an export. Name another --out.")
 
@@ -310,9 +312,9 @@ def _beside(out: Path) -> Generator[Path]:
 
 
 def exported_tables(source: Path) -> Mapping[str, Path]:
-    """Return table name -> Parquet file; a run is first exported. UserError without any table."""
+    """Return table name -> Parquet file; a run is exported first. UserError if there is none."""
     if not source.exists():
-        raise UserError(f"There is no {source}; name a run's directory or an export's.")
+        raise UserError(f"There is no {source}. Name the directory of a run or an export.")
     if source.suffix == ".parquet":
         return _checked({source.stem if source.stem in TABLES else "calls": source})
     if has_system_runs(source):  # a run's own directory may hold an export as well
@@ -321,7 +323,7 @@ def exported_tables(source: Path) -> Mapping[str, Path]:
     there = (source / f"{name}.parquet" for name in TABLES)
     paths = {path.stem: path for path in there if path.is_file()}
     if not paths:
-        raise UserError(f"{source} has neither logs nor calls.parquet; name another directory.")
+        raise UserError(f"{source} has neither logs nor calls.parquet. Name a run or an export.")
     return _checked(paths)
 
 
@@ -330,12 +332,12 @@ def _checked(paths: Mapping[str, Path]) -> Mapping[str, Path]:
         try:
             stored: Mapping[bytes, bytes] = parquet.read_metadata(path).metadata or {}
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} is damaged or no Parquet file; export again.") from error
+            raise UserError(f"{path} is damaged or no Parquet file. Export again.") from error
         schema = stored.get(b"podium.schema", b"").decode()
         if schema != SCHEMA:
             raise UserError(
                 f"{path} was not exported by this version of podium (schema: {schema or 'none'}). "
-                "Export the run again."
+                "Export the run again: `podium ledger export`."
             )
     return paths
 
@@ -416,7 +418,7 @@ def _said(error: duckdb.Error, views: Mapping[str, Path]) -> UserError:
 
 
 def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
-    """Yield a query result as an aligned table: numbers right-aligned, nulls as `NULL`."""
+    """Yield a result as an aligned table of at most `limit` rows, and the number of other rows."""
     values = list(islice(result.rows, limit))
     numeric = [all(map(_is_number, column)) for column in zip(*values, strict=True)]
     rows = [tuple(map(cell, row)) for row in values]
@@ -431,7 +433,7 @@ def as_text(result: Result, limit: int = MOST) -> Iterator[str]:
 
 
 def as_csv(result: Result) -> Iterator[str]:
-    """Yield a query result as CSV lines: nulls are empty, spreadsheet formulas are quoted."""
+    """Yield a query result as CSV lines: nulls are empty; a `'` precedes spreadsheet formulas."""
     yield from map(csv_line, chain([result.names], result.rows))
 
 

@@ -229,7 +229,7 @@ ROOT: Place = ("solve", None)
 
 @dataclass(slots=True)
 class CallEvent:
-    """One model call in a log. Not frozen: a million frozen objects take three times as long."""
+    """One model call in a log. Not frozen: frozen objects take three times as long to create."""
 
     id: str
     span: str | None
@@ -242,7 +242,7 @@ class CallEvent:
     usage: Usage | None
     """None if the provider reported no token counts, or impossible ones."""
     counted: Usage | None
-    """The call's usage that Inspect's totals include."""
+    """Token counts as Inspect logged them and adds them to its totals; None if it logged none."""
     cache: Cache
     pending: bool
     error: str | None
@@ -282,7 +282,7 @@ def events_of(sample: Json) -> Iterator[CallEvent]:
 
 
 def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
-    """Return call events without those of failed HTTP attempts that another one followed."""
+    """Return call events without the failed HTTP attempts that were repeated."""
     # Inspect writes an event for each attempt, all in the span of the call. This is for logs
     # without journals: `last_attempts` does the same for joined rows.
     calls = list(events)
@@ -409,7 +409,7 @@ def verdict(sample: Json) -> float | None:
 
 
 def score_value(sample: Json) -> float | None:
-    """Return the score in a sample or its summary, even if the sample failed; None without one."""
+    """Return a sample's (or summary's) score, even if the sample failed; None: no score or NaN."""
     value = score_in(sample).get("value")
     return value if isinstance(value, int | float) and value == value else None
 
@@ -420,7 +420,7 @@ def shape_in(sample: Json) -> Json:
 
 
 def answer_in(sample: Json) -> str:
-    """Return a sample's answer, even if the logged output is a call's reply (process killed)."""
+    """Return a sample's answer; the logged output of a killed run may be a call's reply instead."""
     output: Json = sample.get("output") or NOTHING
     completion = output.get("completion") or ""
     return completion if output.get("model") == PODIUM else shape_in(sample).get(ANSWER, completion)
@@ -441,9 +441,9 @@ SLACK_S = 1.0
 
 
 def _steady(seconds: float | None, longest: float | None) -> float | None:
-    """Return `seconds` between two clock readings; None if negative or above `longest`.
+    """Return `seconds`, measured by the system clock; None if negative or above `longest`.
 
-    Then the system clock was changed between the readings.
+    In these cases the clock was changed during the measurement.
     """
     if seconds is None or seconds < 0 or (longest is not None and seconds > longest + SLACK_S):
         return None

@@ -222,7 +222,7 @@ def _parts(file: Path) -> tuple[tuple[str, str], ...]:
 
 
 def _named(name: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
-    """Yield the path and the value of each part of a JSON value; `_row_name` names list items."""
+    """Yield (path, value) of each part of a JSON value, down to `levels` levels of nesting."""
     # An empty dict or list has no part, since it can only be added to.
     if not levels or not isinstance(value, dict | list):
         yield name, value
@@ -443,7 +443,7 @@ def read_manifest(path: Path) -> Manifest:
             entry["samples"] = [tuple(reversed(line.split("  ", 1))) for line in entry["samples"]]
         return _FILE.validate_python(data)
     except FileNotFoundError as error:
-        raise UserError(f"There is no {path}; `podium manifest write` makes one.") from error
+        raise UserError(f"There is no {path}. Make one with `podium manifest write`.") from error
     except ValidationError as error:
         field_path, message = first_fault(error)
         raise UserError(
@@ -454,7 +454,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def changed(log_dir: Path, old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[str, ...]:
-    """Return a line for each file that is gone or changed, except for changes that runs make."""
+    """Return a line for each file that is gone or changed, except if the change `is_expected`."""
     here = {entry.path: entry for entry in new}
     lines: list[str] = []
     for entry in old:

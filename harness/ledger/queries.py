@@ -84,7 +84,7 @@ Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
-    """Return one row per query of a run, sorted; a query's last answer in `answers` counts."""
+    """Return one row per query, sorted by suite, system, epoch; a query's last answer counts."""
     # Calls without a question (training) belong to no query.
     newest = {_pair(answer.header, answer): answer for answer in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in newest}
@@ -138,7 +138,7 @@ SAID = (
 def parted(
     rows: Sequence[Call], answer: AnswerRecord | None
 ) -> tuple[list[Call], list[Call], list[Call]]:
-    """Return a query's calls as three lists: for its answer, for grading, of discarded attempts."""
+    """Return three lists of a query's calls: for its answer, for grading, and discarded ones."""
     # The answer's calls are those of the graded attempt, else of the newest sample.
     answering = [row for row in rows if row.scope in ANSWERING]
     solving = [row for row in answering if row.counted] if answer else answering

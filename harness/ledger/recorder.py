@@ -185,7 +185,7 @@ class CallInFlight:
     """The storage of the call's reply (see draws.py); None if the reply is not stored."""
     kept: bool = False
     sent: bool = True
-    """Whether the client began to send the current request; True if it does not say."""
+    """Whether the client began to send the current request; True if the client reports nothing."""
     _priced: tuple[Usage | None, CallPrice] | None = None
     """The last usage and its price: needed when a reply comes, and again at the call's end."""
     shutdown: Shutdown | None = None
@@ -392,7 +392,7 @@ INTENT = ("role", "step", "price_ref", "service", "prompt_bytes", "max_tokens")
 TRACED = ("AsyncHTTPTransport", "LoopScopedTransport")
 """Transports of httpx, httpx2 and Inspect, which report each step of sending a request."""
 SENDS = ".send_request_headers.started"
-"""Suffix of the transport's event after connecting, before anything is sent over the connection."""
+"""End of an event's name: the transport has connected and is about to send the request."""
 
 
 async def _trace_request(request: Any) -> None:
@@ -425,7 +425,7 @@ def current_journal() -> TaskJournal | None:
 
 @asynccontextmanager
 async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[CallInFlight]:
-    """Record one call before and after it, and count its cost; the call has its own span.
+    """Record one call before and after it, and count its cost; the caller opens a span for it.
 
     Raises `SpendLimit` before a call that exceeds the limit, and OSError before a call that cannot
     be recorded.

@@ -117,9 +117,9 @@ class RunFacts(BaseModel):
     order: int | None = None
     """The system's position, from 1, in the run's random order of systems; None in older logs."""
     journal: int | None = None
-    """Set if every call of the log is in a journal too; None in logs older than journals."""
+    """1 if every call of the log is in a journal, too; None in logs older than journals."""
     source: str = ""
-    """Origin of the system as its manifest states: paper, repository or `podium`. This and the next
+    """Origin that the system declares: a paper, a repository or `podium`. This and the next
     three fields are empty in older logs, which have the deviations in `notes`."""
     deviations: tuple[str, ...] = ()
     calls_expected: tuple[int, int] | None = None
@@ -194,7 +194,7 @@ def has_system_runs(folder: Path) -> bool:
 
 
 def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
-    """Return the system runs below a directory, sorted; some may lack logs. UserError if none."""
+    """Return the system runs below a directory, by folder and task; UserError if there are none."""
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
     journals = {path.parent for path in folder.glob(JOURNALS)}
@@ -234,7 +234,7 @@ def _journals_of(parent: Path, task: str) -> Path:
 
 
 def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
-    """Return the journals of a task with logs in a folder; empty for runs older than journals."""
+    """Return the journals of a task whose logs are in `parent`; empty if there are none."""
     return tuple(sorted(_journals_of(parent, task).glob("*.jsonl")))
 
 
@@ -313,7 +313,7 @@ class LogReading:
         events: Sequence[CallEvent] | None = None,
         lost: Sequence[CallEvent] | None = None,
     ) -> None:
-        """Add a sample of the log; `events` and `lost`: its calls, if the caller has read them."""
+        """Add a sample; `events`, `lost`: its calls and failed attempts' calls, if read before."""
         sample_record = _sample(sample, self._seen, events, lost, digests=self._digests)
         self.record.samples.append(sample_record)
         if self._whose:
@@ -391,7 +391,7 @@ class JournalRecord:
 
     @property
     def chain(self) -> JournalChain:
-        """The result of checking the journal's hash chain, made only on demand."""
+        """The result of checking the journal's hash chain; each access reads the file again."""
         return read_chain(self.path)
 
 
@@ -465,7 +465,7 @@ def read_journals(files: RunFiles) -> Gathered:
 
 @contextmanager
 def naming_system_run(files: RunFiles) -> Generator[None]:
-    """Turn errors from reading a system run's files into a UserError with their folders."""
+    """Turn errors from reading a system run's files into a UserError that lists their folders."""
     try:
         yield
     except UNFOUNDED as error:
@@ -527,7 +527,7 @@ OURS = ("ask_differently", "offer_public_tests")
 
 
 def plain_facts(header: Json) -> RunFacts | None:
-    """Return run facts for a log that plain `inspect eval` wrote on podium's suite, else None."""
+    """Return run facts for a plain `inspect eval` log of one of podium's suites, else None."""
     about: Json = header["eval"]
     stored: object = (about.get("metadata") or NOTHING).get(PODIUM)
     if not isinstance(stored, Mapping) or "suite" not in stored or "system" in stored:

@@ -79,7 +79,7 @@ class ServedQuery:
 
     @property
     def facts(self) -> Json:
-        """What the client requested and how the request ended, as plain values."""
+        """The requested model, dialect and key, and the request's end and date, as plain values."""
         fields = {name: getattr(self, name) for name in ("ending", *ASKED, "status", "error")}
         return {**fields, "day": str(self.day)}
 
@@ -140,7 +140,7 @@ def queries_of(ledger: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
 
 
 def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> list[Call]:
-    """Return the call rows of a request from journal lines in memory; equal to those from files."""
+    """Return the call rows of journal lines in memory; the same lines in a file give equal rows."""
     journal = JournalRecord(Path(), head)
     ledger = Gathered(RunFiles("", str(head.get("task", "")), (), ()), journals=[journal])
     for line in lines:
@@ -173,7 +173,7 @@ def served_requests(log_dir: Path) -> Iterator[ServedQuery]:
 
 
 def read_trace(log_dir: Path, trace: str) -> ServedQuery | None:
-    """Return the request with this id, from its lines alone; None if no journal has any."""
+    """Return the request with this id, parsing only its own lines; None if no journal has it."""
     for files in served_below(log_dir):
         if ledger := gather_trace(files, trace):
             return next(queries_of(ledger, merged(ledger).rows))

@@ -191,7 +191,7 @@ def _verdict(detail: QueryDetail) -> Lines:
     if row.plan is not None and not row.plan.startswith("["):
         yield f"    plan {row.plan}"
     if not detail.shown:
-        yield "    texts are withheld, this suite may not be published"
+        yield "    texts are withheld: this suite may not be published"
         yield f"    plan sha256 {_or(row.plan_sha256)}"
     yield f"    logs {row.logs}, journals {row.journals}"
 

@@ -102,7 +102,7 @@ FAULTS = {
     "access that cannot be read": r"step \d+: access |step \d+ reads the same step twice",
 }
 """Class of a plan's fault -> pattern of the beginnings of its error messages (conductor/parse.py,
-json_form.py, reading.py, harness/workflow.py). Only messages, not classes, may quote a model."""
+json_form.py, reading.py, harness/workflow.py). Messages may quote a model, classes do not."""
 
 
 Made = TypeVar("Made")
@@ -111,7 +111,7 @@ Stamp = tuple[tuple[Path, int, int], ...]
 
 @dataclass(frozen=True)
 class Beside(Generic[Made]):
-    """Values that `make` computes from system runs while `load_runs` reads their logs, once."""
+    """Stores the values that `make` computes from system runs while `load_runs` reads them."""
 
     make: Callable[[Gathered], Made]
     system_runs: Sequence[RunFiles]
@@ -130,7 +130,7 @@ class Beside(Generic[Made]):
         self._made[files] = stamp, value
 
     def made_of(self, files: RunFiles) -> Made | None:
-        """Return the value made from a system run; None if its files have changed since."""
+        """Return the value made from a system run; None if there is none, or its files changed."""
         stamp, value = self._made.get(files, (None, None))
         return value if stamp == _stamp(files) else None
 
@@ -147,7 +147,10 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below directories, and logs not by podium; UserError without a run."""
+    """Return the system runs below `dirs`, and logs of other programs; UserError without a run.
+
+    `deep`: read the logs even if a shard (a part of a run) has stored its results.
+    """
     places = dirs if recursive else [path for top in dirs for path in (top, *shard_dirs(top))]
     groups: dict[object, list[SystemRun]] = {}
     remaining, foreign = list[Path](), list[Path]()
@@ -161,7 +164,7 @@ def load_runs(
         groups.setdefault(key, []).append(run)
     if not groups:
         raise UserError(
-            f"{foreign[0]} was not written by `podium run`, and there is no other log. Name the "
+            f"{foreign[0]} was not written by `podium run`, nor was any other log here. Name the "
             "directory of a run."
         )
     return tuple(_whole(runs, dirs) for runs in groups.values()), tuple(foreign)
@@ -186,7 +189,7 @@ def _whole(runs: Sequence[SystemRun], dirs: Sequence[Path]) -> SystemRun:
 def _read_runs(
     paths: Iterable[Path], foreign: list[Path], beside: Beside[Any] | None
 ) -> Iterator[tuple[tuple[object, ...], SystemRun]]:
-    """Yield the system run of each group of logs, after a key that all shards of a run share."""
+    """Yield (key, system run) for each group of logs; all shards of one run have the same key."""
     groups: dict[object, list[_Head]] = {}
     for path in paths:
         head = _read_head(path)
@@ -299,7 +302,7 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
 def read_figures(
     paths: Sequence[Path], gathered: Gathered | None = None
 ) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Return a result per (question, epoch), and sums of calls by kind, from logs, newest first."""
+    """Return a result per (question, epoch), and sums of calls by kind; `paths`: newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     event_ids: set[str] = set()

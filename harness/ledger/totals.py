@@ -54,7 +54,7 @@ class CallSum:
     unbounded: int = 0
     """Number of calls whose cost has no known maximum."""
     unpriced: int = 0
-    """Number of answered calls without a price: if there is one, a sum of dollars is unknown."""
+    """Number of answered calls without a price; if it is not 0, sums of dollars are unknown."""
     unknown: int = 0
     on_gpu: int = 0
     gpu_s: Decimal = ZERO
@@ -245,7 +245,7 @@ class QueryTotals:
     conductor_tokens: int | None
     usd: Decimal | None
     worker_calls: int
-    """Number of worker calls with a reply; a system's manifest states the expected number."""
+    """Number of worker calls with a reply; a system may declare how many it expects."""
     conductor_s: float | None
     """Planning seconds of a conductor that runs in podium's process; None if none or unknown."""
 
@@ -255,7 +255,7 @@ BESIDE: Collection[Scope] = ("scoring", "environment")
 
 
 def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
-    """Add up one question's calls (last attempts), except grading and the task's own (`BESIDE`)."""
+    """Return the sums of one question's calls (last attempts only), without scopes in `BESIDE`."""
     sums = sums_by(
         (call for call in calls if call.scope not in BESIDE), lambda call: call.role == CONDUCTOR
     )
@@ -283,7 +283,7 @@ class QuestionResult:
     epoch: int
     sample: str
     value: float | None
-    """The grade; None if an error occurred or the run has not reached the question yet."""
+    """The grade, from 0.0 to 1.0; None if the sample failed or could not be graded."""
     reason: str
     parsed: bool
     """False if the question was graded wrong because the reply has no readable answer."""
@@ -306,11 +306,11 @@ class QuestionResult:
     unused: float | None = None
     """Unused part of an equal budget, in the budget's unit; None without such a budget."""
     limit: str | None = None
-    """The task's own limit that ended the sample: `message`, `token`, `time`."""
+    """The task's limit that ended the sample, e.g. `message` or `time`; None if none did."""
     vote: str | None = None
-    """Digest of the answer in the reply, equal for any order of the options, without its text."""
+    """Digest of the answer found in the reply, equal for any order of options; None if none."""
     fallback: str = ""
-    """Podium's sentence on how the system answered if its method failed; empty if it did not."""
+    """If the system's method failed: a sentence on how it answered instead; else empty."""
     planned: bool = False
     plan_shape: str | None = None
     """The plan's workers and the steps that each step reads; None if no plan was executed."""
@@ -378,7 +378,7 @@ class SystemTotals:
     critical_path_s: float | None
     overhead_s: float | None
     n_unpriced: int
-    """Number of calls with a reply but no price: if there is one, dollars are unknown."""
+    """Number of calls with a reply but no price; if it is not 0, dollars are unknown."""
     n_planned: int
     """Number of graded queries for which a model was asked for a plan."""
     plan_faults: Mapping[str, int]

@@ -33,7 +33,7 @@ class Turn:
     events: tuple[str, ...]
     """UUIDs of the events of the calls that were made for the answer."""
     acted: str | None
-    """UUID of the event whose output became the answer; the last one if several are equal."""
+    """UUID of the last event whose output equals the answer; None if there is none."""
     reply: str
     tools: tuple[ToolAnswer, ...]
     others: tuple[tuple[str, str], ...]
@@ -96,9 +96,10 @@ def _tool(event: Json, to_text: Told) -> ToolAnswer:
 
 
 def turns_json(turns: Sequence[Turn], calls: Sequence[Call], *, public: bool) -> list[Json]:
-    """Return turns as plain JSON: calls by their indices, dollars cumulated up to each turn.
+    """Return turns as plain JSON: calls as indices, dollars as sums from the first turn on.
 
-    Texts are omitted unless `public`. From the first call without a price on, dollars are None.
+    Texts are omitted unless `public`. From the turn with the first unpriced call on, dollars are
+    None.
     """
     rows: list[Json] = []
     sums: dict[str, Decimal | None] = dict.fromkeys(("usd_list", "usd"), Decimal(0))

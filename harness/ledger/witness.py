@@ -2,7 +2,7 @@
 
     python verify.py DIR [TABLE]       needs Python 3.11 or newer and DuckDB
 DIR holds what `podium run` wrote, TABLE is a table.json of `podium report` (DIR/report/table.json).
-Prints each recomputed figure (no random draws, estimates, bounds, times); exits 1 if one differs.
+Prints each recomputed figure; exits 1 if one differs. Omits random draws, estimates, bounds, times.
 """
 
 import json
@@ -172,7 +172,7 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
     try:
         rows = json.loads((path or folder / "report" / "table.json").read_text())["rows"]
     except (OSError, TypeError, ValueError, KeyError) as error:
-        sys.exit(f"No table to read ({error}): python verify.py DIR [TABLE of podium report]")
+        sys.exit(f"No table ({error}). Run `podium report DIR`, or: python verify.py DIR TABLE")
     db, sums = duckdb.connect().execute(TABLES), list[Json]()
     groups = defaultdict[Any, dict[Path, list[Any]]](dict)
     for log in folder.resolve().rglob("*.eval"):

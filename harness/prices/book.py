@@ -1,7 +1,7 @@
 """A price book: a TOML file of dated entries, append-only, every number with a source.
 
 Logs store tokens, and dollars are recomputed, so a log can be priced with any book. Current price
-lists state prices even for days before a model existed; history/records.toml has facts with dates.
+lists lack launch days and earlier prices; history/records.toml has them.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ SERVICES: Mapping[str, Service] = {"batch": "batch", "flex": "flex", "priority":
 apply as they are."""
 LARGEST = Decimal(1_000_000)
 SMALLEST = Decimal("1e-12")
-"""With rates from `SMALLEST` to `LARGEST`, the cost of a billion tokens has at most 28 digits."""
+"""Rates from `SMALLEST` to `LARGEST`: the cost of a billion tokens fits Decimal's 28 digits."""
 
 GPU = tuple(Gpu.__dataclass_fields__)
 
@@ -89,7 +89,8 @@ def _known(rates: Rates) -> dict[str, object]:
 def _fields(name: str, row: object, extra: tuple[str, ...]) -> Row:
     fields = _table(name, row)
     if unknown := sorted(set(fields) - {*RATES, *extra}):
-        raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}")
+        known = ", ".join((*RATES, *extra))
+        raise BadEntry(f"{name} has the unknown rate {unknown[0]!r}; known: {known}")
     return fields
 
 
@@ -103,7 +104,8 @@ def _rates(name: str, fields: Row) -> Rates:
     rates = {rate: _amount(name, rate, fields.get(rate)) for rate in RATES}
     paid_in, paid_out = rates.pop("input"), rates.pop("output")
     if paid_in is None or paid_out is None:
-        raise BadEntry(f"{name} has no {'input' if paid_in is None else 'output'} rate")
+        missing = "input" if paid_in is None else "output"
+        raise BadEntry(f"{name} has no {missing} rate; add it, in dollars per million tokens")
     return Rates(paid_in, paid_out, **rates)
 
 
@@ -161,7 +163,7 @@ def _full_rate(
     full_rates: dict[Service, tuple[str, ...]] = {}
     for service, rates in _table(f"{name}: full_rate", value or {}).items():
         if service not in services:
-            raise BadEntry(f"{name}: full_rate names {service!r}, which has no factor in services")
+            raise BadEntry(f"{name}: full_rate.{service} has no factor in services; add one")
         listed = list(cast(Sequence[object], rates)) if isinstance(rates, list | tuple) else [rates]
         if unknown := [rate for rate in listed if rate not in RATES]:
             raise BadEntry(f"{name} has the unknown rate {unknown[0]!r} in full_rate")
@@ -172,9 +174,10 @@ def _full_rate(
 def _gpu(name: str, value: object) -> Gpu:
     fields = _table(f"{name}: gpu", value)
     if unknown := sorted(set(fields) - set(GPU)):
-        raise BadEntry(f"{name} has the unknown field {unknown[0]!r} in gpu")
+        known = ", ".join(GPU)
+        raise BadEntry(f"{name} has the unknown field {unknown[0]!r} in gpu; known: {known}")
     if missing := [field for field in GPU if fields.get(field) in (None, "")]:
-        raise BadEntry(f"{name}: gpu has no {missing[0]}")
+        raise BadEntry(f"{name}: gpu has no {missing[0]}; add this field")
     count = fields["count"]
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise BadEntry(f"{name}: gpu.count must be a whole number from 1 up, not {count!r}")
@@ -321,7 +324,7 @@ def newest_list() -> Book:
 
 
 def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
-    """Return a book with a pool file's `prices` in place of its own; unchanged without any."""
+    """Return a book plus a pool file's `prices`, which override its own; unchanged without any."""
     if not prices:
         return book
     rows = json.dumps({ref: price_json(price) for ref, price in prices.items()}, sort_keys=True)
@@ -337,7 +340,7 @@ def parse_book(content: bytes, path: Path) -> Book:
     try:
         data = parse_toml(content)
         if unknown := sorted(set(data) - set(FIELDS)):
-            raise BadEntry(f"it has the unknown field {unknown[0]!r}")
+            raise BadEntry(f"it has the unknown field {unknown[0]!r}; known: {', '.join(FIELDS)}")
         book = Book(
             name=path.stem,
             date=str(data["date"]),
@@ -349,7 +352,7 @@ def parse_book(content: bytes, path: Path) -> Book:
         )
         _refuse_too_early(book)
     except KeyError as error:
-        raise UserError(f"Price book {path} is malformed: it lacks {error}.") from error
+        raise UserError(f"Price book {path} is malformed: it lacks {error}. Add it.") from error
     except BadEntry as error:
         raise UserError(f"Price book {path} is malformed: {error}.") from error
     except ValueError as error:

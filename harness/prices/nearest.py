@@ -12,7 +12,7 @@ DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
 
 
 def nearest_prices(ref: str, book: Book) -> str:
-    """Return a sentence on where a price of the key `ref` is: in the newest list, or similar keys.
+    """Return a sentence with the price of `ref` in the newest list, or with similar keys of `book`.
 
     Similar keys have a similar model name, at any provider; keys of the same provider come first.
     The sentence is empty if the newest list has no price and no key is similar.

@@ -36,7 +36,7 @@ class At:
     usd: Decimal | None
     """Mean dollars per query, not rounded; None if a call has no price."""
     evidence: tuple[str, ...]
-    """Kinds of evidence of the prices used, sorted: `dated`, `carried-back`, `not said`."""
+    """Kinds of evidence of the prices used, sorted: keys of `EVIDENCE`, or `not said`."""
     unpriced: tuple[str, ...]
     """Called models whose cost this book cannot give, each with the reason."""
 
@@ -64,7 +64,7 @@ class Repriced:
 
 
 def repriced(files: RunFiles, book: Book) -> Repriced | None:
-    """Return the cost of a run's queries at its own book and at `book`; None if no eval run."""
+    """Return a run's cost per query at its own book and at `book`; None if not an evaluation."""
     # None if `podium run` did not write the logs, or if the run only selected a worker.
     with naming_system_run(files):
         ledger = merged(gather(files))
@@ -89,7 +89,7 @@ def repriced(files: RunFiles, book: Book) -> Repriced | None:
 
 
 def show_repriced(rows: Sequence[Repriced]) -> str:
-    """Return repriced runs as a table, with the missing prices and the evidence below it."""
+    """Return a table of repriced runs, and notes on missing prices; UserError without runs."""
     if not rows:
         raise UserError(
             "No question was graded, so there is nothing to price. Finish the run first."
@@ -153,7 +153,7 @@ def _cells(row: Repriced) -> tuple[str, ...]:
 EVIDENCE = {
     "dated": "as listed at that date",
     "carried-back": "of a later date, assumed to have held before",
-    "built in": "podium's own, of practice workers",
+    "built in": "podium's own, for models that run in its process",
 }
 
 

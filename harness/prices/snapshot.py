@@ -32,6 +32,7 @@ from podium.harness.prices.cost import Evidence, Price, Rates, Service, Tier
 from podium.harness.text import columns, records
 
 PACKAGE = "genai-prices"
+BY_HAND = "; leave it out, or write its entry by hand, with a source"
 
 UNITS = {
     "input_mtok": "input",
@@ -44,8 +45,8 @@ UNITS = {
 """Units of genai-prices -> podium's names of rates. No book has prices of searches or images."""
 
 ODD = "prices are no one factor, so it has none"
-"""End of the note on a service tier whose rates differ from the standard rates by several factors:
-a book can state only one."""
+"""End of the note on a service tier whose rates are the standard rates times different factors: a
+book can state only one factor, so it states none."""
 BESIDE = ("output_citation_mtok", "input_text_messages_kcount", "input_mchars")
 """Units of genai-prices, other than tokens, for which a call with only text is billed."""
 
@@ -81,7 +82,7 @@ class PriceSource:
     providers: Sequence[Any]
     version: str
     known_on: date
-    """The newest past day in the data: on that day all prices in the data were current."""
+    """The newest start date of a price, up to today; on that day all prices were current."""
 
 
 def installed(today: date) -> PriceSource:
@@ -98,7 +99,7 @@ def installed(today: date) -> PriceSource:
 
 
 def newest_day(providers: Sequence[Any], today: date) -> date:
-    """Return the newest day up to today in genai-prices' data; today if the data have none."""
+    """Return the newest start date of a price in genai-prices, up to today; today if none."""
     models: list[Any] = [model for provider in providers for model in provider.models]
     prices = [price for model in models for price in _conditional(model)]
     variants = [price for model in models for price in model.price_variants or ()]
@@ -108,7 +109,7 @@ def newest_day(providers: Sequence[Any], today: date) -> date:
 class Unpriceable(UserError):
     """Raised if a book cannot state a model's price; `why`: the reason without the model's name."""
 
-    def __init__(self, ref: str, reason: str, fix: str = "") -> None:
+    def __init__(self, ref: str, reason: str, fix: str = BY_HAND) -> None:
         """Make the message from the model's key, the reason and the fix."""
         super().__init__(f"{ref}: {reason}{fix}.")
         self.why = reason
@@ -141,9 +142,9 @@ def snapshot(request: SnapshotRequest, out: Path, today: date) -> tuple[str, tup
 
 
 def refuse_taken(out: Path) -> None:
-    """Raise UserError if a path is not for a new price book: another suffix, or the file exists."""
+    """Raise UserError if a new price book cannot have this path: it exists, or is no .toml file."""
     if out.suffix != ".toml":
-        raise UserError(f"A price book's file ends in .toml; {out} does not.")
+        raise UserError(f"{out} does not end in .toml. Give --out a .toml file.")
     if out.exists():
         raise UserError(
             f"{out} already exists, and a price book is never overwritten: give another --out."
@@ -222,11 +223,12 @@ def _found(ref: str, source: PriceSource) -> Any:
 
 
 def _launch(ref: str, request: SnapshotRequest, described: date) -> str:
-    """Return a model's launch day; Unpriceable if the requested day is, or may be, earlier."""
+    """Return a model's launch day (empty: unknown); Unpriceable if `request.day` may be earlier."""
     # On the day `described`, genai-prices certainly had a price of the model.
     day = launch_day(ref) or request.launched.get(ref, "")
     if day and request.day.isoformat() < day:
-        raise Unpriceable(ref, f"it was launched on {day}, after {request.day}")
+        reason = f"it was launched on {day}, after {request.day}"
+        raise Unpriceable(ref, reason, "; give a later --date, or leave it out")
     if not day and request.day < described:
         reason = f"its launch day is not on record, so it may have had no price on {request.day}"
         raise Unpriceable(ref, reason, f"; give it with --launched {ref}=YEAR-MONTH-DAY")
@@ -271,7 +273,7 @@ def _cut(rate: Decimal | None) -> Decimal | None:
 def _services(
     model: Any, moment: datetime, listed: Price
 ) -> tuple[dict[Service, Decimal], dict[Service, tuple[str, ...]], list[Service]]:
-    """Return service tiers' factors, the rates each excludes, and service tiers without factor."""
+    """Return each service tier's factor, the rates it leaves out, and the tiers without factor."""
     factors: dict[Service, Decimal] = {}
     full_rates: dict[Service, tuple[str, ...]] = {}
     odd: list[Service] = []

@@ -1,4 +1,4 @@
-"""Makes a dated price book of all models in genai-prices (a package); lists changes to a book."""
+"""Makes a price book of all models in genai-prices (a package), and compares it with a book."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,10 +59,10 @@ def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
 
 
 def whole_book(name: str, day: date, source: PriceSource, older: Book, today: date) -> WholeBook:
-    """Return a book of all models in `source` that a book can express and that still exist.
+    """Return a book of all models in `source` that exist on `day` and whose price a book can state.
 
     Keys are the models' ids. Keys of an `older` book are kept if `source` still has their model, or
-    if their entry has another source.
+    if their entry states a source other than genai-prices.
     """
     prices: dict[str, Price] = {}
     left_out: dict[str, list[str]] = {}
@@ -148,7 +148,7 @@ KINDS = ("ended", "dearer", "cheaper", "otherwise changed")
 
 
 def _direction(old: Price, new: Price) -> str:
-    """Return the kind of change (see `KINDS`) of a price's base rates; empty if unchanged."""
+    """Return the kind of change (see `KINDS`) of a price, by its base rates; empty: no change."""
     if replace(old, source="", launched="") == replace(new, source="", launched=""):
         return ""
     pairs = [(getattr(old, name), getattr(new, name)) for name in RATES]

@@ -76,7 +76,7 @@ def _frozen(row: dict[str, Any]) -> dict[str, Any]:
 def _needed(needs: Sequence[str]) -> tuple[str, ...]:
     """Return the texts of which a reply must contain one: `needs`, with its word lists expanded.
 
-    Of each word in a list, the longest piece is needed.
+    A listed word of several parts is replaced by its longest part.
     """
     texts: dict[str, None] = {}
     for need in needs:
@@ -155,7 +155,7 @@ RULE: Mapping[str, re.Pattern[str]] = _Compiled()
 
 
 def may_match(name: str, small: str) -> bool:
-    """Return whether a rule may match a lower-case text: it is short, or has one of its `needs`."""
+    """Return whether a lower-case text may match a rule: it is short, or has one of the `needs`."""
     if len(small) < SOON_SEARCHED:
         return True
     for need in rules()[name].needs:  # noqa: SIM110 - `any` takes twice as long

@@ -100,7 +100,7 @@ def test_a_million_cent_fractions_add_up_exactly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dollars", ["0.0000000000000000001", "1e20"])
 def test_dollars_that_do_not_fit_are_refused_and_not_rounded(dollars: str) -> None:
-    with pytest.raises(UserError, match=r"Column usd_list .* nothing was rounded"):
+    with pytest.raises(UserError, match=r"Column usd_list .*\. Nothing was rounded"):
         table_of(Call, [row(usd_list=Decimal(dollars))])
 
 
@@ -209,7 +209,7 @@ def test_a_foreign_file_is_not_overwritten(logs: Path, tmp_path: Path, name: str
 def test_an_exported_file_that_was_changed_is_not_overwritten(logs: Path, tmp_path: Path) -> None:
     export(logs, tmp_path, "csv")
     (tmp_path / "calls.csv").write_text("annotated")
-    with pytest.raises(UserError, match=r"calls.csv was not written by an export, or changed"):
+    with pytest.raises(UserError, match=r"calls.csv was not written by an export, or has changed"):
         export(logs, tmp_path, "csv")
 
 

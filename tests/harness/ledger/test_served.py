@@ -221,4 +221,5 @@ def test_kept_texts_are_shown_as_far_as_the_journal_has_their_digests(
     assert "| Check it." in said, "what holds is shown"
     assert kept_texts(queries[other]).refused == []
     changed(path, calls=5)
-    assert kept_texts(queries[trace]).refused == ["its line of texts is malformed"]
+    refused = kept_texts(queries[trace]).refused
+    assert refused == ["its line in the file of stored texts is malformed"]

@@ -157,7 +157,7 @@ def test_without_a_table_it_says_in_one_line_what_it_needs(
     (tmp_path / "no.json").write_text("no table")
     done = verified(*(tmp_path / word for word in words))
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"No table to read \(.+\): python verify.py DIR .+\n", done.stderr)
+    assert re.fullmatch(r"No table \(.+\)\. Run .+: python verify\.py DIR TABLE\n", done.stderr)
 
 
 def test_it_makes_the_figures_of_a_true_table_again(runs: Path, tmp_path: Path) -> None:
