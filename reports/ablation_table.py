@@ -78,7 +78,10 @@ Attempts = Mapping[str, list[QuestionResult]]
 
 
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
-    """Return a row per ablation and suite (first `all`); UserError if suite versions differ."""
+    """Return a row per ablation on all suites together, then a row per ablation and suite.
+
+    Rows are compared with the ablation `reference`. UserError if a suite's versions differ.
+    """
     refuse_mixed_versions([run for variant in variants for run in variant.system_runs])
     attempts = {variant.name: _attempts_by_suite(variant) for variant in variants}
     rows = [row for variant in variants for row in _rows(variant, attempts[variant.name])]
@@ -102,7 +105,7 @@ def _compared(
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
-    """Return suite (or `ALL`) -> results of all seeds, without questions that chose checkpoints."""
+    """Return suite (or `ALL`) -> results of all seeds on questions not used to pick checkpoints."""
     by_suite: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
@@ -161,7 +164,7 @@ def _training(variant: AblationRuns) -> dict[str, Any]:
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the (earliest) step with the best validation; ungraded questions count as wrong."""
+    """Return the first step with the best validation (ungraded: wrong); 0 without a validation."""
     validations = [(line["validation"], line["step"]) for line in lines if "validation" in line]
     judged = [
         (validation["correct"] * (1 - (validation.get("masked") or 0.0)), -step)

@@ -1,4 +1,4 @@
-"""Each system's means over all suites, if there are two or more, by label, pool and price book."""
+"""Each system's means over two or more suites that share label, pool and price book."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -206,7 +206,7 @@ def group_title(row: AcrossRow) -> str:
 
 
 def across_data(row: AcrossRow, places: Mapping[int, int]) -> dict[str, object]:
-    """Return a row of means for table.json; `places`: id of a suite's row -> index in the file."""
+    """Return a row of means for table.json; `places`: id(suite's row) -> its index in the file."""
     values = {field.name: getattr(row, field.name) for field in fields(row)}
     shared = {name: getattr(row.first, name) for name in ("label", "pool", "price_book", "seed")}
     return {**shared, **values, "rows": [places[id(each)] for each in row.rows]}

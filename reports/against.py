@@ -68,7 +68,7 @@ class SystemDifference:
     system: str
     args: str
     difference: Difference
-    """Run `here` minus run `against`, with Holm's p; `n_better`: questions better in `here`."""
+    """Accuracy in `here` minus that in `against`; `n_better` counts questions better in `here`."""
     unpaired: int
     """Number of questions that were graded in only one of the two runs."""
     cost: CostChange | None
@@ -100,7 +100,7 @@ class RunDifference:
 
 
 def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
-    """Compare the logs below `here` with the logs below `against`; UserError for a shared log."""
+    """Compare the logs below `here` with those below `against`; UserError if a log is in both."""
     here_runs, against_runs = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
     if both := _logs(here_runs) & _logs(against_runs):
         raise UserError(f"{min(both)} is on both sides of --against. Name two different runs.")
@@ -113,12 +113,15 @@ def compare_runs(
     """Compare each system in two runs with itself; UserError if no question was graded in both."""
     if not {run.facts.suite for run in here} & {run.facts.suite for run in against}:
         sat = (", ".join(sorted({run.facts.suite for run in runs})) for runs in (here, against))
-        raise UserError("No suite is in both runs: {} here, {} there.".format(*sat))
+        raise UserError(
+            "No suite is in both runs: {} here, {} there. Name runs of the same suite.".format(*sat)
+        )
     pairs = _matched(here, against)
     rows = [row for pair in pairs if (row := _compared(*pair))]
     if not rows:
         raise UserError(
-            f"No system was graded on the same question in both {names[0]} and {names[1]}."
+            f"No system was graded on the same question in both {names[0]} and {names[1]}. "
+            "Name runs that share a system and questions."
         )
     family = intervals.holm_adjusted([row.difference for row in rows])
     systems = [replace(row, difference=new) for row, new in zip(rows, family, strict=True) if new]
@@ -157,7 +160,7 @@ def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Ma
 
 
 def counterpart(system_run: SystemRun, runs: Sequence[SystemRun]) -> SystemRun | None:
-    """Return the most similar run of the same suite and system among `runs`, or None."""
+    """Return the most similar of `runs` on the same suite and system; None if there is none."""
     same = [candidate for candidate in runs if _sat(candidate) == _sat(system_run)]
     return max(same, key=lambda candidate: _shared(system_run, candidate), default=None)
 
@@ -262,7 +265,7 @@ def _beside(folder: Path) -> tuple[str, str] | None:
 
 
 def _versions(log: Path) -> tuple[str, str]:
-    """Return the versions of podium and of Inspect that wrote a log, from its run's manifest."""
+    """Return the podium and Inspect versions that a log's run manifest states, else `UNSTATED`."""
     above = log.resolve().parents[: UP + 1]
     return next(filter(None, map(_beside, above)), (UNSTATED, UNSTATED))
 

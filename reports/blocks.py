@@ -50,7 +50,7 @@ def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> Sys
 
 
 def _rank(system_run: SystemRun) -> int | None:
-    """Return a run's rank among the possible references; None if it cannot be a reference."""
+    """Return a run's rank among possible references, 0 preferred; None if it cannot be one."""
     facts = system_run.facts
     queue = [BEST_SINGLE, *(f"{SINGLE}{name}" for name in facts.workers)]
     allowed = facts.reference_allowed and not facts.uses_targets and facts.system in queue
@@ -72,7 +72,10 @@ def group_of(system_run: SystemRun) -> Group:
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return groups of comparable runs: (run with only the chosen epochs, number of all epochs)."""
+    """Return groups of comparable runs: (run cut to the chosen epochs, its full number of epochs).
+
+    UserError if runs of a group differ in epochs, or if an option does not fit the runs.
+    """
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
@@ -86,7 +89,7 @@ def comparable_groups(
 
 
 def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
-    """Raise UserError if a suite occurs in two versions, whose rows are not comparable."""
+    """Raise UserError if runs of a suite differ in version, data, or rule on too-long requests."""
     again = ", or give the older one to podium regrade --all"
     ways = {"suite_version": again, "data_revision": "", "overflows": again}
     for field, way in ways.items():
@@ -112,9 +115,9 @@ def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> N
     names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
         near, there = did_you_mean(vs, names), ", ".join(names)
-        raise UserError(f"{near}There is no system {vs!r} in these logs. They have: {there}.")
+        raise UserError(f"{near}There is no system {vs!r} in these logs. Name one of: {there}.")
     if vs is not None and len(evaluated) == 1:
-        raise UserError(f"{vs} is the only system: there is nothing to compare it with.")
+        raise UserError(f"{vs} is the only system: nothing can be compared. Leave --vs out.")
     if maj is None:
         return
     if maj < FEWEST:
@@ -161,7 +164,7 @@ def _first_epochs(system_run: SystemRun, epochs: int | None) -> SystemRun:
 
 
 def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
-    """Return a row of the first epochs, without dollars that are known only for all `epochs`."""
+    """Return a row; if it covers fewer than `epochs` epochs, without dollars known only for all."""
     if row.epochs == epochs:
         return row
     which = f"the first {_first(row.epochs)} of {epochs}"
@@ -248,7 +251,7 @@ def _beats(row: TableRow, oracle: TableRow) -> bool:
 
 
 def box_of(row: TableRow) -> str:
-    """Return a row's sandbox, e.g. `docker (Python 3.11.2, podium-sandbox 9f86d081884c)`."""
+    """Return a row's sandbox, e.g. `docker (Python 3.11.2, podium-sandbox 9f86d081884c)`, or ""."""
     if row.box is None:
         return ""
     if row.box_python is None:  # an older log: it has only the name of the sandbox
@@ -258,7 +261,7 @@ def box_of(row: TableRow) -> str:
 
 
 def boxes_of(rows: Sequence[TableRow]) -> list[str]:
-    """Return the sandboxes that graded rows; if there are several, each row must state its own."""
+    """Return the different sandboxes in which the programs of these rows ran, sorted."""
     return sorted({box_of(row) for row in rows if row.box})
 
 

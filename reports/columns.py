@@ -36,7 +36,7 @@ class Column:
     """The column's name in table.csv, table.json, table.parquet and data frames."""
     tip: str
     unit: str = ""
-    """`share` and `points` are fractions of 1, shown in percent; `%` is in percent already."""
+    """Empty if none; `share`, `points`: fractions of 1, shown in percent; `%`: already percent."""
     label: str = ""
     """The header in table.md and on the HTML page; empty if only data files have the column."""
     narrow: str = ""

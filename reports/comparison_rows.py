@@ -71,7 +71,10 @@ def _block(group: Sequence[tuple[SystemRun, int]], options: ReportOptions) -> li
 def with_difference(
     row: TableRow, delta: Difference | None, reference: tuple[str, str]
 ) -> TableRow:
-    """Return a table row with columns on its difference from a reference, if there is one."""
+    """Return a row with the columns of `delta`, its difference from a reference; None: unchanged.
+
+    `reference`: the name of the reference, and the rule that chose it.
+    """
     if delta is None:
         return row
     return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(delta))

@@ -26,8 +26,8 @@ class CostOfPass:
 def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Bounds | None] | None:
     """Return the ratio of two systems' mean dollars, mean(ours) / mean(theirs), with BCa interval.
 
-    `means`: both systems' mean dollars in each bootstrap resample. None if there is no question, if
-    a cost is unknown, or if `theirs` sum to 0.
+    `means`: both systems' mean dollars in each bootstrap resample. Returns None if there is no
+    question, if a cost is unknown, or if `theirs` sum to 0.
     """
     if not ours.size or np.isnan(ours + theirs).any() or theirs.sum() < stats.TIE:
         return None
@@ -37,7 +37,7 @@ def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Boun
 
 
 def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the cost of a right answer (`right`: mean grades); None if a value is unknown."""
+    """Return the cost of a right answer from questions' mean costs and grades; None if unknown."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     able = right > 0
@@ -50,7 +50,10 @@ def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
 
 
 def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return the cost of a right answer if each question (row) had its cheapest right system."""
+    """Return the cost of a right answer if each question had its cheapest right system.
+
+    Arrays are (questions, systems). Returns None if a value is unknown.
+    """
     if not costs.size or np.isnan(costs + right).any():
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -64,7 +67,7 @@ Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return whether each system (last axis) is on the Pareto frontier of cost and score."""
+    """Return whether each system (last axis) is on the Pareto frontier; False if unknown."""
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
     cost: Floats = np.where(unknown, math.inf, costs)
     score: Floats = np.where(unknown, -math.inf, scores)
@@ -162,7 +165,7 @@ def _fill(column: Floats, rows: NDArray[np.int64], values: Sequence[float | None
 
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return table columns on errors and dollars per system; `reference`: the reference's index."""
+    """Return columns on standard errors and dollars per system; `reference`: a system's index."""
     systems = range(block.scores.shape[1])
     if not block.scores.size:
         return [{} for _ in systems]
@@ -188,7 +191,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
 
 
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return two masks: priced systems without hindsight; questions graded for all of these."""
+    """Return two masks: systems that are priced and `plain`; questions graded for all of these."""
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
     return systems, np.asarray(~gaps, dtype=np.bool_)

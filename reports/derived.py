@@ -1,4 +1,4 @@
-"""Derived table rows (no own calls), scores by part of a suite, and summaries of row blocks.
+"""Rows computed from other rows' calls, scores by part of a suite, and summaries of row blocks.
 
 The row `self-consistency(maj@k of single:W)` is a vote over worker W's epochs. The row
 `oracle-router*` knows the answers: it is a bound, not a method. Derived rows are marked and change
@@ -60,7 +60,7 @@ def derived_rows(block: Sequence[Pair], options: ReportOptions) -> list[TableRow
 
 
 def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | None) -> TableRow:
-    """Return a derived row compared with the reference; Holm's p counts one further comparison."""
+    """Return a derived row compared with the reference; Holm's p covers it and the block's rows."""
     reference = next((pair for pair in block if pair[0].verdict == "reference"), None)
     if reference is None:
         return row
@@ -105,7 +105,7 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
 def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     """Return the derived row and the grades of a router that knows each question's best worker.
 
-    Only questions graded for all workers count. None if there is no such question or one worker.
+    Only questions graded for all workers count. None without such a question or a second worker.
     """
     if len(singles) < 2:
         return None
@@ -184,15 +184,15 @@ USUAL = 0.1  # assumed share of questions on which two systems differ, if none a
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The Pareto frontier of accuracy and dollars, over the priced systems without hindsight."""
+    """The Pareto frontier of accuracy and dollars: priced systems, no oracles, no hindsight."""
 
     questions: int  # number of questions on which all systems were graded; only they count here
     on: tuple[str, ...]  # names of the systems on the frontier, by rising cost
     corners: tuple[tuple[float, float], ...]  # of the hull: US dollars per query and accuracy
-    low: float
-    high: float
-    aiq: float | None
-    aiq_singles: float | None
+    low: float  # US dollars per query of the cheapest system
+    high: float  # US dollars per query of the dearest system
+    aiq: float | None  # `costs.aiq` between `low` and `high`
+    aiq_singles: float | None  # the same for single workers only
     passed: CostOfPass | None  # if each question went to its cheapest right system: a bound
 
 
@@ -209,7 +209,7 @@ class BlockSummary:
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """Cochran's Q test of systems that do not see answers; None e.g. for several epochs."""
+    """Cochran's Q test of systems that do not see answers; None e.g. for means over epochs."""
     frontier: Frontier | None
     declared: str = ""
     """The system that the run declared for the headline before it began; empty if none."""
@@ -223,7 +223,7 @@ class BlockSummary:
 
     @property
     def said(self) -> str:
-        """The first note on the table: differences it can detect, and if systems share replies."""
+        """The note above a table: differences it can detect, and whether systems share replies."""
         return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
 
     @property
@@ -321,7 +321,7 @@ class Comparison:
     fields: tuple[BlockSummary, ...] = ()
     derived: tuple[TableRow, ...] = ()
     pairs: tuple[tuple[Pair, ...], ...] = ()
-    """The same rows, block by block, each with the system run that the row is computed from."""
+    """`rows` by block, each with the system run that the row is computed from."""
     across: tuple[AcrossRow, ...] = ()
     """A row per system over all suites; empty if no two suites share label, pool and prices."""
     learning: tuple[LearningCost, ...] = ()
@@ -377,7 +377,7 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
 def _group(attempt: QuestionResult, grouping: str) -> str:
     """Return a question's group (e.g. `hard`) in a grouping (e.g. `difficulty`); empty for none.
 
-    Ungraded questions have no group. A subject that repeats another group of the question is none.
+    Empty, too, for ungraded questions, and for a subject equal to another group of the question.
     """
     if not attempt.graded:
         return ""
@@ -387,7 +387,7 @@ def _group(attempt: QuestionResult, grouping: str) -> str:
 
 
 def largest_groups(scores: Sequence[GroupScore], limit: int) -> tuple[list[GroupScore], str]:
-    """Return scores of the `limit` largest groups of questions, and a note on left-out groups."""
+    """Return the scores of the `limit` largest groups; a note on left-out groups, empty if none."""
     sizes: dict[str, int] = {}
     for score in scores:
         sizes[score.group] = max(score.n, sizes.get(score.group, 0))

@@ -57,7 +57,7 @@ PER_QUERY = ("usd_list", "calls", "steps", "depth", "stopped", "verdict", "epoch
 
 
 def write_eee(dirs: Sequence[Path], out: Path) -> tuple[Path, ...]:
-    """Write the system runs below directories into a new folder, in the archive's layout."""
+    """Write runs in the archive's layout; UserError if one is unfinished or if `out` exists."""
     render.refuse_existing(out)
     paths: list[Path] = []
     for finished in finished_runs(dirs):  # one run at a time: all its texts are in memory
@@ -96,7 +96,7 @@ def _uuid(record: Mapping[str, Any]) -> UUID:
 
 
 def _model(row: TableRow, system_run: SystemRun) -> dict[str, Any]:
-    """Return the record's `model_info`: the model of a single worker, else the podium system."""
+    """Return the record's `model_info`: the model of a live single worker, else the system."""
     facts = system_run.facts
     worker = facts.workers.get(row.system.removeprefix(SINGLE))
     identity: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{safe_name(row.system)}"}

@@ -60,7 +60,9 @@ class GateRule(BaseModel):
         if (self.column is None, limits, missing) not in ((True, 2, 0), (False, 1, 2)):
             raise ValueError("Keys are missing, or there are too many")
         if self.system == self.not_worse_than:
-            raise ValueError(f"For a system in two runs, set not_worse_than = '{ITSELF}'")
+            raise ValueError(
+                f"To compare a system with its earlier run, set not_worse_than = '{ITSELF}'"
+            )
         return self
 
     @property

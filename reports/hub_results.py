@@ -31,7 +31,7 @@ replies of real models, replayed. `live`: providers were asked. Dollars are at l
 
 
 def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
-    """Return a report's rows of the conductor checkpoint with this digest; UserError for no row."""
+    """Return the rows of a checkpoint with this digest; UserError for none or unfinished runs."""
     pairs = (pair for block in report.shown.pairs for pair in block)
     matches = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
     if not matches:
@@ -50,7 +50,7 @@ def results_text(rows: Sequence[TableRow]) -> str:
 
 
 def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
-    """Yield file name and YAML of each result for a benchmark's leaderboard on the Hub."""
+    """Yield (file name, YAML) of results, except rehearsals, for leaderboards of Hub datasets."""
     hub: Any = import_module("huggingface_hub")  # both imports are slow
     yaml: Any = import_module("yaml")
     for row in rows:

@@ -37,13 +37,13 @@ class LearningCost:
 
     row: TableRow
     usd: Decimal | None
-    """Dollars of learning; 0 for a reference that was not chosen, None if unknown."""
+    """Dollars of learning; 0 for a reference that was fixed before the run, None if unknown."""
     what: str
     """What the system learnt from, or why the dollars are unknown."""
     usd_at: tuple[Decimal | None, ...]
     """Dollars per query with learning included, after each number of queries in `QUERIES`."""
     break_even: int | None
-    """Number of queries from which the system's total cost is at most the reference's, or None."""
+    """Number of queries from which it costs no more than the reference; None: never or unknown."""
     versus: str
     """`break_even` in words: number, `at once`, `never`, `unknown`, `reference`, `no reference`."""
 

@@ -44,7 +44,7 @@ TOKENS = "output tokens per query (no worker here has a price)"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel of the plot: a block of comparable rows, each row's position, and the named rows."""
+    """A panel of the plot: a block of comparable rows, their positions, and which get a label."""
 
     rows: Sequence[TableRow]
     places: Mapping[int, float]
@@ -52,7 +52,7 @@ class Panel:
     unit: str
     named: Sequence[TableRow]
     frontier: Sequence[TableRow]
-    """Rows that no other row dominates in cost and accuracy, by rising cost."""
+    """The Pareto frontier of cost and accuracy, by rising cost; without oracles and hindsight."""
 
     @property
     def drawn(self) -> list[TableRow]:
@@ -103,7 +103,7 @@ def figure_of(rows: Sequence[TableRow]) -> Figure:
 
 
 def panel_of(block: Sequence[TableRow]) -> Panel:
-    """Return a block's panel; named are the reference, the Pareto frontier, then the best rows."""
+    """Return a block's panel; it names the reference, the Pareto frontier, then the best rows."""
     in_usd = any(row.usd_per_query is not None for row in block)
     costs = {id(row): row.usd_per_query if in_usd else row.tokens_out for row in block}
     places = {

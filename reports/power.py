@@ -155,7 +155,7 @@ def saturation(accuracies: Sequence[float], questions: int) -> str:
         return f"{reached}: no better system can be shown"
     smallest = min(100.0, 100 * stats.detectable(variance.at(1), questions))
     return (
-        f"{reached}: the smallest difference that they show there is {smallest:.1f} points "
+        f"{reached}: at this accuracy they show only differences of {smallest:.1f} points or more "
         f"(podium power --accuracy {best:.3f} --questions {questions})"
     )
 

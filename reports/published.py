@@ -56,7 +56,7 @@ def of_suite(suite: str) -> list[Figure]:
 
 
 def averages() -> list[Figure]:
-    """Return published averages over suites, if tokens or dollars are given, by accuracy."""
+    """Return published means over suites that state tokens or dollars, most accurate first."""
     matches = [row for row in figures() if row.suite == AVERAGE and (row.tokens or row.usd)]
     return sorted(matches, key=lambda row: -float(row.value))
 

@@ -36,7 +36,7 @@ def share(percent: float | None) -> str:
 
 
 def points(value: float | None) -> str:
-    """Return a difference of fractions in signed percentage points, e.g. `+3.3`."""
+    """Return a difference of fractions in percentage points, e.g. `+3.3`, or a dash if unknown."""
     return UNKNOWN if value is None else f"{100 * value:+.1f}"
 
 
@@ -54,12 +54,12 @@ def interval_words(low: float | None, high: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return a p-value with three decimals, e.g. `0.042` or `<0.001`."""
+    """Return a p-value with three decimals, e.g. `0.042` or `<0.001`, or a dash if unknown."""
     return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def usd(value: Decimal | None) -> str:
-    """Return dollars with three significant digits, e.g. `0.00243`; `0` means exactly 0."""
+    """Return dollars with 3 significant digits or 2 decimals; `0`: exactly 0; a dash: unknown."""
     if value is None:
         return UNKNOWN
     if value == 0:
@@ -75,7 +75,7 @@ def usd_sum(amounts: Sequence[Decimal | None]) -> Decimal | None:
 
 
 def usd_about(value: float | None) -> str:
-    """Return estimated (not billed) dollars with three significant digits.
+    """Return estimated (not billed) dollars, formatted as by `usd`.
 
     >>> usd_about(0.0024349), usd_about(1234.5)
     ('0.00243', '1234.50')
@@ -90,7 +90,7 @@ def whole_mean(values: Sequence[float | Decimal | None]) -> float | None:
 
 
 def count(value: float | None, places: int = 0) -> str:
-    """Return a count or mean with thousands separators, e.g. `12,345`."""
+    """Return a count or mean with thousands separators, e.g. `12,345`, or a dash if unknown."""
     return UNKNOWN if value is None else f"{value:,.{places}f}"
 
 
@@ -123,7 +123,7 @@ def width() -> int:
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table as lines fitted to the width, and the headers of columns dropped for that."""
+    """Return a table's lines, fitted to the width, and the columns dropped for that, in `order`."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:

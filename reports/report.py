@@ -101,7 +101,7 @@ def write_report(
     options: ReportOptions = DEFAULTS,
     beside: Beside[Any] | None = None,
 ) -> Report:
-    """Read the logs below the directories `dirs` and write a report on them into `out`."""
+    """Write a report on the logs below `dirs` into `out`; `beside` computes more from the logs."""
     render.refuse_foreign(out, MARKS)
     report = report_of(dirs, options, beside)
     return replace(report, files=render.write_files(out, report.contents))
@@ -116,7 +116,10 @@ def report_of(
     result = compare(system_runs, options)
     rows = result.rows
     if not rows:
-        raise UserError("These logs only choose a system; none evaluates a suite. Finish the run.")
+        raise UserError(
+            "These logs only choose a system; none evaluates a suite. Finish them with the same "
+            "`podium run`."
+        )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     choices = tuple(gateway_choices(result.pairs, dirs)) if options.choices else ()
     page = (markdown(result, system_runs, skipped, chosen), *(table.markdown for table in choices))

@@ -65,7 +65,8 @@ def write_routerarena(
         submission, files = _submission(run, theirs, prices)
         if any(submission.router == earlier.router for earlier in submissions):
             raise UserError(
-                f"{submission.router} occurs twice, with different arguments. Name one run."
+                f"{submission.router} occurs twice, with different arguments. Name the directory "
+                "of only one."
             )
         submissions.append(submission)
         contents |= files
@@ -105,7 +106,7 @@ def _refuse_strange(runs: Sequence[Finished], theirs: Mapping[str, str]) -> None
     if strange := sorted(theirs.keys() - names):
         listed = ", ".join(sorted(map(_bare, models)))
         raise UserError(
-            f"--model names {strange[0]}, which these runs did not call. Their models: {listed}."
+            f"--model names {strange[0]}, which these runs did not call. Name one of: {listed}."
         )
 
 
@@ -150,7 +151,7 @@ def _calls(detail: QueryDetail) -> list[Call]:
     if not calls or any(call.input_total is None or call.output is None for call in calls):
         raise UserError(
             f"Question {detail.row.question} by {detail.row.system} has no call, or a call "
-            "without token counts. `podium audit` lists it."
+            "without token counts. `podium audit` lists it. Export another run."
         )
     return calls
 
@@ -168,7 +169,8 @@ def _bare(model: str) -> str:
 def _price(price: Price | None, call: Call) -> Price:
     if price is None:
         raise UserError(
-            f"{call.price_ref} has no price in the run's price book. See `podium audit`."
+            f"{call.price_ref} has no price in the run's price book. Run the system "
+            "with a pool whose price book has one."
         )
     return price
 

@@ -44,7 +44,7 @@ class RouteRow:
     tokens_out_per_query: float | None
     gap_closed: float | None
     """Share that the system closes of the accuracy gap from reference to oracle; None: no gap."""
-    elsewhere: float | None
+    elsewhere: float | None  # share of questions that it sends to another worker
     aiq: float | None
     note: str
     difference_se: float | None = None
@@ -104,7 +104,7 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
 def _system_named(routing: RouteComparison, name: str) -> RoutedSystem:
     match = next((system for system in routing.systems if system.system == name), None)
     if match is None:
-        raise UserError(f"There is no row {name!r} to compare with.")
+        raise UserError(f"There is no row {name!r} to compare with. Add it to `systems`.")
     return match
 
 
@@ -116,7 +116,7 @@ def _values(routing: RouteComparison, system: RoutedSystem) -> Values:
 def _difference(routing: RouteComparison, row: RoutedSystem, reference: RoutedSystem) -> Difference:
     delta = difference(_values(routing, row), _values(routing, reference))
     if delta is None:
-        raise UserError(f"{routing.name}: no question is judged.")
+        raise UserError(f"{routing.name}: no question is judged. Name another --split.")
     return delta
 
 
@@ -126,7 +126,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return median, minimum and maximum detectable difference of routers (else workers)."""
+    """Return median, minimum, maximum detectable difference of routers, else workers, or None."""
     for kind in ("router", "single"):
         effects = [row.detectable for row in rows if row.kind == kind and row.detectable]
         if effects:

@@ -88,7 +88,7 @@ def t_interval(values: Sequence[float] | Floats) -> Bounds | None:
 
 
 def wilson(share: float, n: float, critical: float | None = None) -> Bounds:
-    """Return Wilson's score interval of a share of n; default of `critical`: the normal quantile.
+    """Return Wilson's score interval of a share of n; `critical`: a quantile (normal, for 95 %).
 
     The normal interval is wrong near 0 and 1, e.g. at 29 of 30. With partial credit Wilson's is
     conservative: at a given mean, values of 0 and 1 have the largest variance in [0, 1].
@@ -371,7 +371,7 @@ def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int
     """
     n = len(answers)
     if not 1 <= k <= n:
-        raise ValueError(f"maj@{k} needs {k} tries, and there are {n}")
+        raise ValueError(f"maj@{k} needs {k} tries, and there are {n}. Give a k from 1 to {n}.")
     names: dict[Hashable, int] = {}
     codes = np.array([-1 if key is None else names.setdefault(key, len(names)) for key in answers])
     if not names:
@@ -409,12 +409,12 @@ def equivalence_interval(deltas: Floats) -> Bounds | None:
 
 
 def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
-    """Return the p-value of the null hypothesis "the mean differs from 0 by `margin` or more"."""
+    """Return the p-value of "the mean differs from 0 by `margin` or more"; `single`: 0/1 grades."""
     return max(_p_below(side, margin, single=single) for side in (deltas, -deltas))
 
 
 def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[float, float]:
-    """Return p-values of two claims: "worse by less than `margin`" and "worse by more"."""
+    """Return the p-values of two tests: for "worse by less than `margin`", for "worse by more"."""
     return _p_below(-deltas, margin, single=single), _p_below(deltas, -margin, single=single)
 
 
@@ -476,7 +476,10 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:
-    """Return a binomial p-value: a share `margin` of the questions is won (if negative: lost)."""
+    """Return the binomial p-value of the null hypothesis that a share `margin` of questions is won.
+
+    A negative `margin` is a share of lost questions.
+    """
     if margin < 0:
         lost = ceil(-float(deltas.sum()) - TIE * deltas.size)
         return float(special.bdtrc(lost - 1, deltas.size, -margin)) if lost > 0 else 1.0

@@ -135,7 +135,8 @@ def _training_run(folder: Path, name: str) -> TrainingRun:
     lines = read_run(folder)
     manifest, notes = _manifest(folder), list[str]()
     if not manifest:
-        notes.append(f"{name} has no readable {MANIFEST}: its seed and label are unknown.")
+        problem = f"{name} has no readable {MANIFEST}: its seed and label are unknown"
+        notes.append(f"{problem}. Copy the whole training folder.")
     if _whole_lines(folder / METRICS)[1]:
         notes.append(f"The last line of {name} is incomplete and is left out.")
     bill: dict[str, CallSum] = {}
@@ -257,15 +258,15 @@ def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the entropy of the workers' shares of calls by training step; old logs lack it."""
+    """Return by step the entropy, in bits, of workers' shares of plan steps; old logs lack it."""
     step_shares = ((line["step"], shares(line)) for line in run.lines)
     return tuple(CurvePoint(step, entropy(table.values())) for step, table in step_shares if table)
 
 
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
-    """Return the step from which all validation plans are alike, and how; None if plans differ.
+    """Return the step from which all validation plans are alike, and in which way; None if none.
 
-    In older lines without `one_step` and `distinct`, only the mean steps show one-step plans.
+    Older lines lack `one_step`: there, a mean of at most `ALONE` steps counts as one-step plans.
     """
     collapse_point: tuple[int, str] | None = None
     for step, line in reversed(validations):
@@ -321,7 +322,7 @@ def _curves(
 
 
 def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
-    """Return configuration -> its training runs, which differ only by their seed."""
+    """Return configuration name (if unknown, the run's name) -> its runs, e.g. of several seeds."""
     runs_by_training: dict[str, list[TrainingRun]] = defaultdict(list)
     for run in runs:
         runs_by_training[run.config if run.config != UNKNOWN else run.name].append(run)

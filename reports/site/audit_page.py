@@ -225,7 +225,10 @@ def _bars(steps: Steps) -> list[WaterfallBar]:
 
 
 def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the tokens of each record of calls, then causes of a difference from the ledger."""
+    """Yield lines (kind, title, token counts): each record of calls, then why it lacks tokens.
+
+    `kind` is `record` or `cause`; a cause counts tokens that the ledger has and the record lacks.
+    """
     ledger = table.tokens.get("ledger", NO_TOKENS)
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
@@ -307,7 +310,7 @@ class _ShownFaults:
 
 
 def manifest_roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[Path, str]]:
-    """Yield each run directory with its manifest's root hash, or "" if it has no manifest."""
+    """Yield each run directory with its manifest's root hash, "" without one, a note if damaged."""
     for run in runs_of(folder, system_runs):
         try:
             yield run, read_manifest(run / FILE).root if (run / FILE).is_file() else ""

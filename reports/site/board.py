@@ -147,7 +147,7 @@ SHARED: Mapping[str, Callable[[Pair], str]] = {
 
 
 def _tables(rows: Sequence[BoardRow]) -> Iterator[dict[str, Any]]:
-    """Yield each suite's tables, the largest first; smaller tables list differences from it."""
+    """Yield each suite's tables, the largest first; the others list how they differ from it."""
     groups: dict[tuple[str, ...], list[BoardRow]] = {}
     for row in rows:
         groups.setdefault(tuple(read(row.pair) for read in SHARED.values()), []).append(row)

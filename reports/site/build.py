@@ -82,7 +82,7 @@ class Site:
     texts: tuple[RowTexts, ...] = ()
     """For each row, the logs from which its texts are read, even if the site has no texts."""
     later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
-    """File -> function that renders it on request: downloads; blocks with another reference."""
+    """Name -> function that renders a file on request: downloads, blocks with another reference."""
 
     @property
     def address(self) -> str:
@@ -193,7 +193,7 @@ def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
 def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
     """Raise UserError if `out` cannot be written, or contains files that are not of a podium site.
 
-    `report` is the folder of the report's own files. Call this function before any other work.
+    `report`, the folder of the report's own files, must not be in `out`. Call this function first.
     """
     refuse_unwritable(out, OPTION)
     if report and report.resolve().is_relative_to(out.resolve()):

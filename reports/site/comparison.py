@@ -1,4 +1,4 @@
-"""The first page of a site: blocks of comparable rows, the audit, and the page's own command."""
+"""The first page of a site: blocks of comparable rows, the audit, and the command to repeat it."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ MORE = (
 )
 """The columns that the page shows when a reader asks for more."""
 MOST = 250_000
-"""Largest systems**2 * questions of a block for which readers may choose another reference."""
+"""Maximum systems**2 * questions for which a site without a server offers other references."""
 Table = Sequence[Sequence[str]]
 
 
@@ -202,7 +202,10 @@ def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
     if not block.questions:
         yield "no question was graded, so there is nothing to compare"
     if unscored := answers - sum(row.n_graded for row, _ in pairs):
-        yield f"{pluralise(unscored, 'answer')} could not be scored, by an error of ours"
+        yield (
+            f"{pluralise(unscored, 'answer')} could not be scored: the matrix page lists the "
+            "reasons; `podium regrade --unscored` grades them again"
+        )
     lacking = [row for row, _ in pairs if row.usd_per_query is None and row.n_unpriced]
     if lacking:
         calls = pluralise(sum(row.n_unpriced for row in lacking), "call")

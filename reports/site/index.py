@@ -32,7 +32,7 @@ ONE_FILE, MOST = 1_000_000, 2_000_000
 NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
-"""Maximum reasons of wrong or missing grades stored in full (then kinds); maximum length of one."""
+"""Maximum reasons of wrong or missing grades in full, others by kind; maximum length of one."""
 OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
 """Ids and measured times, removed from reasons because they make equal reasons differ."""
 NONE = 0xFFFFFFFF
@@ -189,7 +189,7 @@ def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
 
 
 def _rows(block: SiteBlock, folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return a block's table rows for the template, each with its column on the matrix page."""
+    """Return a block's table rows for the data file, each with its column on the matrix page."""
     columns: dict[tuple[str, str], int] = {}
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []

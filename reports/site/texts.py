@@ -1,7 +1,7 @@
 """The texts of every query, in files of `SHARD` queries that a page loads on demand.
 
-harness/ledger/details.py builds the contents key by key: texts of suites that may not be published
-are never read, and are null.
+harness/ledger/details.py builds the contents. It never reads the texts of suites that may not be
+published: they are null.
 """
 
 import json

@@ -152,7 +152,7 @@ def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
 
 
 def _bill(runs: Sequence[TrainingRun]) -> Iterator[Sequence[str]]:
-    """Yield rows of a table of workers' calls and dollars, header first; none without ledgers."""
+    """Yield a table of workers' calls and dollars, header first; nothing if no run has a ledger."""
     heads = ("training", "worker", "calls", "failed", "tokens in", "tokens out", "USD at list")
     if any(run.bill for run in runs):
         yield heads

@@ -56,7 +56,7 @@ HEADERS = {
 NO_FRAME = "; frame-ancestors 'none'"
 OWN_POLICY = CSP.replace(" file:", "") + NO_FRAME
 SCRIPT = "text/javascript"
-NO_PAGE = "There is no page {!r:.80} here."
+NO_PAGE = "There is no page {!r:.80} here. Open / for the first page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Made:
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """File -> function that renders it on request: downloads; blocks with another reference."""
+    """Name -> function that renders a file on request: downloads, blocks with another reference."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class ServedRuns:
             return self._made
 
     def made(self) -> _Made:
-        """Return the last built site, which the page that sends a request is part of."""
+        """Return the site as last built, so that a page gets data of its own build."""
         return self._made or self.fresh()
 
     def file(self, site: _Made, name: str) -> Path | None:
@@ -119,7 +119,7 @@ class ServedRuns:
         return path
 
     def log(self, name: str) -> Path | None:
-        """Return the path of a log; None for an unknown name or a link out of the runs' folders."""
+        """Return the path of a log; None for an unknown name or a symlink out of `dirs`."""
         path = self.made().logs.get(name)
         places = [folder.resolve() for folder in self.dirs]
         if path is None or not any(path.resolve().is_relative_to(folder) for folder in places):
@@ -156,7 +156,7 @@ def _are_served(dirs: Sequence[Path]) -> bool:
 
 
 def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and modification time of all files that change while or after runs."""
+    """Yield path, size and modification time of each file that a run or a later command changes."""
     for folder in dirs:
         for path in chain(
             [folder], *(folder.glob(kind) for kind in (f"**/*{EVAL}", JOURNALS, "**/*.json"))
@@ -196,7 +196,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
         row, number = request.path_params["row"], request.path_params["number"]
         row_texts = runs.made().texts.get(row)
         if row_texts is None or number not in row_texts.numbers:
-            return _missing(f"Row {row} of this comparison has no queries in a file {number}.")
+            return _missing(f"Row {row} of these pages has no text file {number}. Reload them.")
         return Response(text_shard(row_texts, number), media_type=SCRIPT)
 
     def cells(request: Request) -> Response:
@@ -271,7 +271,7 @@ class InspectViewer:
         name = request.path_params["name"]
         path = self.runs.log(name)
         if path is None:
-            return _missing(f"There is no log {name!r:.80} in these runs.")
+            return _missing(f"There is no log {name!r:.80} here. Open /{INSPECT} for the list.")
         return FileResponse(path, media_type="application/octet-stream")
 
 
@@ -309,7 +309,7 @@ def _unreadable(_: Request, error: Exception) -> Response:
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
     """Restrict an application to GET and HEAD; add `HEADERS` and a security policy to responses."""
-    message = "These pages can only be read: GET or HEAD.\n"
+    message = "These pages can only be read. Use GET or HEAD.\n"
     refusal = PlainTextResponse(message, 405, {"Allow": "GET, HEAD"})
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

@@ -47,4 +47,6 @@ def test_models_without_a_known_cutoff_are_named_together() -> None:
 
 def test_a_saturated_suite_says_what_it_can_still_show() -> None:
     assert saturation([0.95, 0.5], 30) == ""
-    assert "the smallest difference that they show there is 10.0 points" in saturation([0.96], 30)
+    assert "at this accuracy they show only differences of 10.0 points or more" in saturation(
+        [0.96], 30
+    )

@@ -133,10 +133,13 @@ def test_what_is_no_two_runs_is_refused(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is on both sides of --against"):
         difference_of_runs([runs], runs / "new")
     sit(tmp_path / "other", "pair", exam=Exam(name="letters"))
-    with pytest.raises(UserError, match="No suite is in both runs: numbers here, letters there"):
+    said = "No suite is in both runs: numbers here, letters there. Name runs of the same suite."
+    with pytest.raises(UserError, match=said):
         difference_of_runs([runs / "new"], tmp_path / "other")
     sit(tmp_path / "strange", "stranger")
-    with pytest.raises(UserError, match="No system was graded on the same question"):
+    with pytest.raises(
+        UserError, match=r"No system was graded on the same question in both .*\. Name runs"
+    ):
         difference_of_runs([runs / "new"], tmp_path / "strange")
     assert list(tmp_path.rglob(FILE)) == []
 

@@ -50,7 +50,9 @@ def test_a_report_holds_all_against_the_system_that_is_named(three: Path) -> Non
 
 
 def test_a_reference_that_is_not_there_is_refused_with_those_that_are(three: Path) -> None:
-    with pytest.raises(UserError, match=r"no system 'oracle' .* pair, single:clerk, single:sage"):
+    with pytest.raises(
+        UserError, match=r"no system 'oracle' .* of: pair, single:clerk, single:sage"
+    ):
         shown(three, ReportOptions(vs="oracle"))
 
 
@@ -60,7 +62,9 @@ def test_one_system_only_cannot_be_compared(
     sit(tmp_path / "logs", "single:sage", exam=EXAM)
     assert main(["report", str(tmp_path / "logs"), "--vs", "single:sage"]) == 2
     said = capsys.readouterr().err
-    assert said == "podium: single:sage is the only system: there is nothing to compare it with.\n"
+    assert said == (
+        "podium: single:sage is the only system: nothing can be compared. Leave --vs out.\n"
+    )
     text = report(tmp_path).text
     assert "6 questions; one system only: nothing is compared" in text
     assert "single:sage" in text

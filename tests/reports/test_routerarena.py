@@ -149,5 +149,5 @@ def test_a_model_goes_by_another_name_throughout_and_an_unknown_one_is_refused(
         assert told == ("acme/wise",) * 3
     assert {one.rule for one in audit_predictions(path).faults} == {"rows"}
     assert main([*words, str(tmp_path / "other"), "--model", "nobody=x"]) == 2
-    assert "which these runs did not call. Their models: " in capsys.readouterr().err
+    assert "which these runs did not call. Name one of: " in capsys.readouterr().err
     assert not (tmp_path / "other").exists()

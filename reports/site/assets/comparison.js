@@ -1,6 +1,6 @@
 "use strict";
 // The comparison: tables that sort, any system as the reference, accuracy against dollars.
-// All figures are read from the tables that are there without a script; none is made here.
+// All figures are read from the tables of the page, which need no script; none is computed here.
 (() => {
   const NAMED = 7;
   const WIDEST = 960;
@@ -9,7 +9,7 @@
 
   const number = (text) => (text === "" || text == null ? NaN : Number(text));
 
-  // The places of a table's columns, by the field of table.csv that each shows.
+  // Map a field of table.csv to the index of the table's column that shows it.
   function fieldsOf(table) {
     const heads = [...table.tHead.rows[0].cells];
     return new Map(heads.map((head, at) => [head.dataset.field, at]));
@@ -19,7 +19,7 @@
 
   function compared(one, other) {
     if (one === other) return 0;
-    if (one === "") return 1;  // what is unknown comes last, whichever way
+    if (one === "") return 1;  // unknown values come last in either order
     if (other === "") return -1;
     const difference = Number(one) - Number(other);
     return Number.isNaN(difference) ? one.localeCompare(other) : difference;
@@ -39,7 +39,7 @@
   function makeSortable(table) {
     [...table.tHead.rows[0].cells].forEach((head, at) => {
       if (head.dataset.field === undefined) return;
-      // Figures begin with the largest, names and words with A.
+      // The first click sorts numbers from the largest, texts from A.
       const first = head.classList.contains("num") ? -1 : 1;
       const sort = () => {
         const now = head.getAttribute("aria-sort");
@@ -54,7 +54,7 @@
 
   // -- Another reference ----------------------------------------------------------------------
 
-  // The block as Python writes it against each reference; HTML of ours, escaped as the page is.
+  // Name of a block -> its original HTML; data files have it with other references, escaped.
   const blocks = new Map();
 
   async function against(section, number) {
@@ -64,7 +64,7 @@
 
   const learning = (section) => document.querySelector(`[data-learning="${CSS.escape(section.dataset.name)}"]`);
 
-  // Put a block in the place of the one that is there; what the reader opened and sorted stays so.
+  // Replace a block's HTML; what the reader opened and sorted stays as it is.
   function exchange(section, place, html, chosen) {
     const open = [...section.querySelectorAll("details")].map((one) => one.open);
     const more = section.querySelector(".choose-more").checked;
@@ -88,7 +88,7 @@
       try {
         exchange(section, place, await against(section, value), value);
       } catch (error) {
-        said.textContent = `Not compared: ${error.message}.`;
+        said.textContent = `Not compared: ${error.message}. ${podium.REMEDY}`;
       }
     }
     const id = `reference-${place}`;
@@ -126,14 +126,14 @@
     }).filter((one) => !Number.isNaN(one.accuracy));
   }
 
-  // The reference, the frontier and the most accurate get their names; the rest is grey.
+  // The reference, the frontier and the most accurate systems are named; the others are grey.
   function named(points, most) {
     const rank = (one) => (one.reference ? 0 : one.frontier ? 1 : 2);
     const sorted = [...points].sort((a, b) => rank(a) - rank(b) || b.accuracy - a.accuracy);
     return new Set(sorted.slice(0, most));
   }
 
-  // 0.001 and not "1m", which a scale of this kind would print.
+  // 0.001, not "1m", which is this scale's default format.
   const plain = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6, useGrouping: value >= 1 });
 
   function scaleOf(values, width) {
@@ -185,11 +185,11 @@
   const overlap = (one, other) =>
     one.x < other.x + other.w && other.x < one.x + one.w && one.y < other.y + other.h && other.y < one.y + one.h;
 
-  // A name stands where it hides no other and no point: right, left, above or below its own.
+  // Place each name right, left, above or below its point, where it hides no name and no point.
   function placed(spots, dots, width) {
     const taken = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, w: 10, h: 10 }));
     return spots.map((spot) => {
-      const w = 6.6 * spot.text.length + 6; // and a space to the next one
+      const w = 6.6 * spot.text.length + 6; // with a space to the next name
       const at = (x, y) => ({ x, y, w, h: 15 });
       const { x, y } = spot;
       const around = [0, -12, 12, -24, 24].flatMap((dy) => [at(x + 9, y - 7 + dy), at(x - 9 - w, y - 7 + dy)]);
@@ -237,8 +237,8 @@
     });
   }
 
-  // The library brings a style sheet, which our policy refuses (podium.css has its rules), and
-  // names for groups, which mean nothing to those who listen.
+  // The library adds a style sheet, which our policy refuses (podium.css has its rules), and group
+  // names, which are useless in a screen reader.
   function cleaned(svg) {
     svg.querySelectorAll("style").forEach((one) => one.remove());
     svg.querySelectorAll("[aria-label],[aria-description]").forEach((one) => {
@@ -257,7 +257,7 @@
     figure.hidden = false;
     const width = Math.min(WIDEST, figure.clientWidth);
     const names = named(there, width < 500 ? 3 : NAMED);
-    const points = d3.sort(there, (one) => names.has(one));  // what is named is drawn last, on top
+    const points = d3.sort(there, (one) => names.has(one));  // named points are drawn last, on top
     const plot = drawnPlot(points, x, names, width);
     const svg = cleaned(plot);
     const [across, up] = [plot.scale("x"), plot.scale("y")];

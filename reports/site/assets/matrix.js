@@ -1,10 +1,10 @@
 "use strict";
-// The page around the matrix: what the reader asks for goes into the address, and from there into
-// the picture, the counts and the table.
+// The matrix page: the reader's choices are stored in the URL, which determines the picture, the
+// counts and the table.
 (() => {
   const ROWS = 50; // questions on a page of the table
-  const ACROSS = 8; // systems of it
-  const LISTED = 100; // systems with a line of counts
+  const ACROSS = 8; // systems on a page of the table
+  const LISTED = 100; // systems on a page of the table of counts
   const by = (id) => document.getElementById(id);
   const { STATES, GLYPHS } = matrixView;
   const page = {
@@ -18,7 +18,7 @@
     return number.toLocaleString("en-GB");
   }
 
-  // Six digits of what the cell keeps; the query's own page has every one.
+  // Six significant digits of a cell's dollars; the query's page has all digits.
   function dollars(value) {
     return Number.isNaN(value) ? "dollars unknown" : `USD ${Number(value.toPrecision(6))}`;
   }
@@ -117,7 +117,7 @@
     form.most.value = view.most ?? "";
   }
 
-  // An input of dollars; what is no number asks for nothing and is marked.
+  // Read an input of dollars; anything but a number is marked as invalid and ignored.
   function amount(input) {
     const value = input.value.trim() === "" ? null : Number(input.value.trim().replace(",", "."));
     const wrong = value !== null && !(value >= 0 && value < Infinity);
@@ -192,7 +192,7 @@
     ["won", (one) => one.won], ["lost", (one) => one.lost],
   ];
 
-  // A line for each system, with a box that takes it out of the picture or puts it back.
+  // Show a line for each system, with a checkbox that hides or shows the system in the picture.
   function showSystems() {
     const { block, places, counts, reference } = page.shown;
     const several = page.index.runs.length > 1 && new Set(block.rows.map((one) => one.run)).size > 1;
@@ -224,7 +224,7 @@
     });
   }
 
-  // A button that leaves one system, and beside it the reference.
+  // Return a button that shows only one system and the reference.
   function alone(place) {
     const { block, reference } = page.shown;
     const names = block.rows.filter((_, at) => at === place || at === reference).map((one) => one.name);
@@ -244,13 +244,13 @@
     by("systems").querySelector(`tr[data-row="${block.rows[place].row}"] input`)?.focus();
   }
 
-  // Who pressed a button goes on from there, though the page made it anew; else from its neighbour.
+  // After a redraw, focus the button with the same text as the pressed one, else the first button.
   function focusAgain(place, text) {
     const buttons = [...place.querySelectorAll("button:not([disabled])")];
     (buttons.find((one) => one.textContent === text) ?? buttons[0])?.focus();
   }
 
-  // Back and on, where not all fits.
+  // Show buttons for the previous and next page, if there is more than one page.
   function pager(place, what, first, step, count, turn) {
     if (count <= step) {
       place.replaceChildren();
@@ -267,7 +267,7 @@
     );
   }
 
-  // The verdict of a system on a question: of several epochs, how many are right.
+  // Return a system's verdict on a question; for several epochs, how many are right.
   function verdict(question, place) {
     const { block } = page.shown;
     const { state } = block.cells;
@@ -326,7 +326,7 @@
     return by("grid").tBodies[0]?.rows[down]?.cells[across + 1];
   }
 
-  // The cell of the matrix that the table's cell shows.
+  // Return the matrix cell of the table's focused cell.
   function held() {
     const { questions, places } = page.shown;
     const question = questions[(page.view.page - 1) * ROWS + page.at[0]];
@@ -408,7 +408,7 @@
     by("board").addEventListener("pointermove", hear);
     by("board").addEventListener("click", (event) => {
       const at = hear(event);
-      // A finger cannot point first: a tap says what it is, and a link beside it opens.
+      // On a touch screen, a tap shows the cell's details and a link that opens the query.
       if (at && event.pointerType !== "touch") location.href = hrefOf(at);
     });
   }
@@ -447,7 +447,7 @@
 
   main().catch((error) => {
     by("missing").hidden = false;
-    by("missing").textContent = `The matrix cannot be drawn: ${error.message}. Copy the whole folder of pages.`;
+    by("missing").textContent = `The matrix cannot be drawn: ${error.message}. ${podium.REMEDY}`;
     podium.ready();
   });
 })();

@@ -1,11 +1,11 @@
 "use strict";
-// The matrix as a picture: questions below each other, systems beside each other, and only what is
-// in sight is drawn. Each state is a tile, painted once: a tone, and a shape where there is room.
+// The matrix as a picture: a row per question, a column per system; only the visible part is drawn.
+// Each state is a tile, painted once: a colour and, if there is room, a shape.
 const matrixCanvas = (() => {
   const SIZES = { large: 24, medium: 14, small: 7 };
-  const LABEL = 11; // px of a name
+  const LABEL = 11; // font size of names, in px
   const LINE = LABEL + 2;
-  const DEEPEST = 220; // px that names of systems may take above the cells
+  const DEEPEST = 220; // maximum height of the systems' names above the cells, in px
   const TONES = ["--soft", "--cell-right", "--cell-wrong", "--cell-right", "--cell-unscored",
     "--cell-wrong", "--cell-wrong", "--cell-wrong"];
 
@@ -18,7 +18,7 @@ const matrixCanvas = (() => {
 
   const headOf = (shown, column) => (column.places.includes(shown.reference) ? `◆ ${column.name}` : column.name);
 
-  // How large cells are and where they begin; a cell is as wide as its epochs and runs need.
+  // Return the cells' size and position; a column is as wide as its epochs and runs need.
   function measured(shown, width, length) {
     const { block, columns, view } = shown;
     const parts = Math.max(1, ...columns.map((one) => one.places.length)) * block.epochs;
@@ -66,7 +66,7 @@ const matrixCanvas = (() => {
     draw.stroke();
   }
 
-  // Half a tile in the tone of right, the other half in that of wrong.
+  // Paint half of a tile in the colour of wrong; the other half has the colour of right.
   function half(draw, w, h) {
     draw.fillStyle = tone("--cell-wrong");
     draw.beginPath();
@@ -95,14 +95,14 @@ const matrixCanvas = (() => {
     draw.restore();
   }
 
-  // A shape keeps its form in the middle of a tile that is wider than high.
+  // Draw a shape, undistorted, in the middle of a tile that is wider than high.
   function shape(draw, state, w, h) {
     const side = Math.min(w, h);
     draw.translate((w - side) / 2, (h - side) / 2);
     DRAWN[state]?.(draw, side, side);
   }
 
-  // All tiles in one picture: a column for each state, the second row for what filters leave out.
+  // Return all tiles in one picture: a column per state; the second row is for cells filtered out.
   function tilesOf(part, high, ratio) {
     const [w, h] = [part - (part > 4 ? 1 : 0), high - 1];
     const sheet = document.createElement("canvas");
@@ -120,7 +120,7 @@ const matrixCanvas = (() => {
     return { sheet, stepX, stepY };
   }
 
-  // A board in an element that scrolls: `show(shown)` draws a view, `mark(cell)` frames one cell.
+  // Return a board in a scrolling element: `show(shown)` draws a view, `mark(cell)` frames a cell.
   function board(scroller, canvas, spacer) {
     const draw = canvas.getContext("2d", { alpha: false });
     const drawing = { shown: null, at: null, marked: null, tiles: null, waiting: false };
@@ -153,7 +153,7 @@ const matrixCanvas = (() => {
       later();
     }
 
-    // Once a frame, however often something asks for it.
+    // Redraw at most once per frame, however often this is called.
     function later() {
       if (drawing.waiting) return;
       drawing.waiting = true;
@@ -163,12 +163,12 @@ const matrixCanvas = (() => {
       });
     }
 
-    // The first and last of what is in sight, along one side.
+    // Return the range of visible rows or columns: first, and last + 1.
     function inSight(scrolled, room, step, count) {
       return [Math.max(0, Math.floor(scrolled / step)), Math.min(count, Math.ceil((scrolled + room) / step))];
     }
 
-    // After a step down or up, what was in sight is moved, and only what came into sight is drawn.
+    // After vertical scrolling, move the picture and draw only the part that became visible.
     function drawAll() {
       const { at, shown } = drawing;
       const [w, h, dpr] = [scroller.clientWidth, scroller.clientHeight, ratio()];
@@ -196,7 +196,7 @@ const matrixCanvas = (() => {
       if (end - begin * dpr >= canvas.height - at.top * dpr) drawHeads(columns, at.left - scrolled.x / dpr);
     }
 
-    // Move what is there; return from where to where, in pixels of the screen, it must be drawn anew.
+    // Move the picture; return the range, in device pixels, that must be redrawn.
     function moved(scrolled, top) {
       const { before } = drawing;
       const by = before && before.x === scrolled.x ? scrolled.y - before.y : Infinity;
@@ -213,7 +213,7 @@ const matrixCanvas = (() => {
       const { at, shown, tiles } = drawing;
       const { state } = shown.block.cells;
       const [E, Q, dpr] = [shown.block.epochs, shown.block.questions.length, ratio()];
-      draw.setTransform(1, 0, 0, 1, 0, 0); // tiles are in pixels of the screen
+      draw.setTransform(1, 0, 0, 1, 0, 0); // tiles are in device pixels
       for (let down = rows[0]; down < rows[1]; down += 1) {
         const question = shown.questions[down];
         const y = Math.round((at.top + down * at.high) * dpr) - scrolled.y;
@@ -247,7 +247,7 @@ const matrixCanvas = (() => {
 
     function drawNames(rows, top) {
       const { at, shown, marked } = drawing;
-      const step = Math.ceil(LINE / at.high); // where lines are low, every second or third has a name
+      const step = Math.ceil(LINE / at.high); // low rows: only every second or third has a name
       const from = rows[0] - (rows[0] % step);
       draw.fillStyle = drawing.paper;
       draw.fillRect(0, top + from * at.high, at.left, (rows[1] + step - from) * at.high);
@@ -257,7 +257,7 @@ const matrixCanvas = (() => {
       for (let down = from; down < Math.min(rows[1] + step, shown.questions.length); down += step) {
         const question = shown.questions[down];
         draw.fillStyle = marked?.question === question ? drawing.ink : drawing.soft;
-        // The end of an id tells questions apart, not its beginning.
+        // Ids of questions differ at their end, so the beginning is cut off.
         draw.fillText(ending(shown.block.questions[question]), at.left - 6, top + down * at.high + Math.max(LINE, at.high) / 2);
       }
     }
@@ -299,7 +299,7 @@ const matrixCanvas = (() => {
       draw.fillRect(0, at.top - 1, scroller.clientWidth, 1);
     }
 
-    // What lies under a point of the canvas: a question, a row of the block and an epoch.
+    // Return the cell under a point of the canvas: a question, a row of the block and an epoch.
     function under(x, y) {
       const { at, shown } = drawing;
       if (!shown || x < at.left || y < at.top) return null;
@@ -312,7 +312,7 @@ const matrixCanvas = (() => {
       return { question, place, epoch: (part % shown.block.epochs) + 1 };
     }
 
-    // Bring a cell into sight.
+    // Scroll so that a cell is visible.
     function reveal(cell) {
       const { at, shown } = drawing;
       const down = shown.questions.indexOf(cell.question) * at.high;
@@ -333,14 +333,14 @@ const matrixCanvas = (() => {
       },
       mark(cell) {
         drawing.marked = cell;
-        drawing.before = null; // its frame lies over other cells
+        drawing.before = null; // redraw everything, because the frame overlaps other cells
         later();
       },
       reveal, under,
     };
   }
 
-  // A tile with its shape, for a legend.
+  // Return a tile with its shape, for the legend.
   function sample(state) {
     const ratio = window.devicePixelRatio || 1;
     const canvas = podium.el("canvas", { width: 18 * ratio, height: 18 * ratio, class: "tile", "aria-hidden": "true" });

@@ -1,16 +1,16 @@
 "use strict";
-// Which cells of a block are shown, in what order, and how many of each kind: no page, no drawing.
+// Which cells of a block are shown, in what order, and how many of each kind; it draws nothing.
 const matrixView = (() => {
   const STATES = ["not asked", "right", "wrong", "partly", "unscored", "no answer", "invalid plan", "too long"];
   const GLYPHS = ["·", "✓", "✗", "◐", "!", "?", "△", "▭"];
-  // Which states a mode shows; `different` is a property of questions and shows all of theirs.
+  // Mode -> states that it shows; `different` selects questions and shows all their states.
   const MODES = {
     all: [0, 1, 2, 3, 4, 5, 6, 7], different: [0, 1, 2, 3, 4, 5, 6, 7],
     right: [1], wrong: [2, 5, 6, 7], errors: [4, 6], "no-answer": [5, 7],
   };
   const SORTS = ["hardest", "easiest", "lost", "won", "name"];
 
-  // What an address asks for; what it says and nobody knows counts as not said.
+  // Return the view that a URL describes; unknown values are replaced by defaults.
   function read({ route, query }, index) {
     const block = index.blocks.find((one) => one.name === route[1]) ?? index.blocks[0];
     const names = new Set(block.rows.map((one) => one.name));
@@ -32,7 +32,7 @@ const matrixView = (() => {
     };
   }
 
-  // The same as an address; what is usual is not said.
+  // The inverse of `read`: a view's route and query; defaults are left out.
   function written(view, block) {
     const { least, most } = view;
     return [["m", view.block], new Map(Object.entries({
@@ -50,7 +50,7 @@ const matrixView = (() => {
     return block.rows.find((one) => one.row === block.reference)?.name ?? "none";
   }
 
-  // Columns of the matrix: the runs of one system share one, beside each other like its epochs.
+  // Return the matrix's columns: all runs of one system share a column, side by side like epochs.
   function columnsOf(block, places) {
     const columns = new Map();
     for (const at of places) {
@@ -61,7 +61,7 @@ const matrixView = (() => {
     return [...columns.values()];
   }
 
-  // Whether a cell is what the filters ask for.
+  // Return a function that tells whether a cell passes the filters.
   function filterOf(block, view) {
     const { state, reason, usd } = block.cells;
     const wanted = Uint8Array.from(STATES, (_, at) => Number(MODES[view.mode].includes(at)));
@@ -74,7 +74,7 @@ const matrixView = (() => {
     };
   }
 
-  // A system's mean grade on a question; NaN where nothing was graded.
+  // Return a system's mean grade on a question; NaN if nothing was graded.
   function meanOf(block, place, question) {
     const { score } = block.cells;
     const first = (place * block.questions.length + question) * block.epochs;
@@ -96,7 +96,7 @@ const matrixView = (() => {
     }
   }
 
-  // Whether graded cells of a question differ: between systems, runs or epochs.
+  // Return whether graded cells of a question differ between systems, runs or epochs.
   function differs(block, places, question) {
     let low = Infinity;
     let high = -Infinity;
@@ -121,7 +121,7 @@ const matrixView = (() => {
     return chosen;
   }
 
-  // By how much a question is placed later; what nothing is known of comes last.
+  // Return a question's sort key; a question without known grades comes last.
   function keyOf(block, view, places, reference, question) {
     let sum = 0;
     let known = 0;
@@ -148,7 +148,7 @@ const matrixView = (() => {
     });
   }
 
-  // How many cells of each state a system has, and on how many questions it beats the reference.
+  // Count a system's cells by state, and the questions won and lost against the reference.
   function countsOf(block, place, shown) {
     const states = new Array(STATES.length).fill(0);
     let [won, lost] = [0, 0];
@@ -165,7 +165,7 @@ const matrixView = (() => {
     return { states, graded, right: states[1], won, lost };
   }
 
-  // Why cells have no verdict, or a verdict without an answer: each reason and how often.
+  // Count the reasons why cells have no verdict, or a verdict without an answer.
   function reasonsOf(block, places, questions) {
     const counts = new Map();
     for (const question of questions) {
@@ -181,7 +181,7 @@ const matrixView = (() => {
     return [...counts.values()].sort((one, other) => other.n - one.n);
   }
 
-  // All that a view shows of a block.
+  // Return everything that a view shows of a block.
   function shownOf(block, view) {
     const all = block.rows.map((_, at) => at);
     const places = view.sys.length ? all.filter((at) => view.sys.includes(block.rows[at].name)) : all;
@@ -191,7 +191,7 @@ const matrixView = (() => {
     const questions = sorted(
       block, view, places, reference, chosenQuestions(block, view, places, passes),
     );
-    // Reasons are what to choose from, so a choice among them takes none away.
+    // The list of reasons ignores the chosen reason, so that the reader can choose another.
     const mode = view.mode === "different" ? "different" : "all";
     const whole = chosenQuestions(block, { ...view, mode }, places, () => true);
     return {

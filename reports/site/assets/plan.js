@@ -1,12 +1,12 @@
 "use strict";
-// A plan as a graph: a box for each step, an arrow to whoever may read it. What it says stands as a
-// list beside it, for whoever cannot see it.
+// A plan as a graph: a box for each step, an arrow to each step that may read it. A list beside the
+// graph has the same content for screen readers.
 podium.planGraph = (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const CHARACTER = 7.4; // the width of one, at the size that podium.css gives
+  const CHARACTER = 7.4; // width of a character in px, at the font size of podium.css
   const LINES = { height: 18, padding: 12 };
   const MOST = 28;
-  let graphs = 0; // ids of an arrow head and of texts are those of one graph
+  let graphs = 0; // number of graphs so far, which makes element ids unique
 
   function svg(tag, attributes = {}, ...children) {
     const made = document.createElementNS(SVG, tag);
@@ -78,7 +78,7 @@ podium.planGraph = (() => {
     return made;
   }
 
-  // The graph of some steps; `title` and `description` say it in words.
+  // Return the graph of some steps; `title` and `description` are its text alternatives.
   return (steps, title, description) => {
     const graph = laidOut(steps);
     const { width, height } = graph.graph();

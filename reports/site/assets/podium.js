@@ -1,11 +1,11 @@
 "use strict";
-// What every page uses: data files (classic scripts, since a page from a disk may fetch nothing),
-// elements whose texts are text, and the state in the address.
+// Shared by all pages: loading of data files (classic scripts, because a page opened from disk must
+// not fetch), elements whose content is text only, and the view's state in the URL.
 const podium = (() => {
   const waiting = new Map();
   const loaded = new Map();
 
-  // A data file calls this: its name and gzip in base64.
+  // Each data file calls this with its name and its gzipped content in base64.
   function put(name, base64) {
     waiting.get(name)?.(base64);
   }
@@ -51,11 +51,11 @@ const podium = (() => {
     try {
       return decodeURIComponent(text);
     } catch {
-      return text; // somebody typed a lone % into the address
+      return text; // a lone % in a typed URL
     }
   }
 
-  // What stands behind the # of an address: `#/m/aime25?mode=all` is a route and words beside it.
+  // Parse the part of a URL after #: `#/m/aime25?mode=all` has a route and a query.
   function address(hash = location.hash) {
     const [route, ...query] = hash.replace(/^#\/?/, "").split("?");
     const pairs = query.join("?").split("&").filter(Boolean).map((one) => one.split("="));
@@ -65,7 +65,7 @@ const podium = (() => {
     };
   }
 
-  // The same, written; what is null or empty is left out.
+  // The inverse of `address`; null and empty values are left out.
   function hash(route, query = new Map()) {
     const encoded = (text) => encodeURIComponent(text).replace(/%(3A|2C|2F)/g, decodeURIComponent);
     const pairs = [...query].filter(([, value]) => value != null && value !== "");
@@ -73,12 +73,12 @@ const podium = (() => {
     return `#/${route.map(encodeURIComponent).join("/")}${words ? `?${words}` : ""}`;
   }
 
-  // Put the state into the address without a step in the history: a reload gives the same view.
+  // Store the state in the URL without a new history entry: a reload gives the same view.
   function go(route, query) {
     history.replaceState(null, "", hash(route, query));
   }
 
-  // Names of systems in one word of an address; a comma in a name is no end of it.
+  // Names of systems as one value of a URL; commas in a name are escaped.
   function joined(names) {
     return names.map((one) => one.replace(/[%,]/g, encodeURIComponent)).join(",");
   }
@@ -92,7 +92,7 @@ const podium = (() => {
     reason: Uint16Array, calls: Uint16Array, state: Uint8Array,
   };
 
-  // A file of the index: so many bytes of JSON, then columns of numbers.
+  // Parse a file of the index: length of the JSON (4 bytes), JSON, columns of numbers.
   function unframed(buffer) {
     const length = new DataView(buffer).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
@@ -107,8 +107,8 @@ const podium = (() => {
 
   let found = null;
 
-  // What blocks, rows and questions there are, and every cell; where a site keeps cells apart, only
-  // those of the block that is named. `cells` is null where there are none.
+  // Return blocks, rows and questions, with all cells; if a site has a file of cells per block, only
+  // with those of the block `name`. `cells` is null if they are not stored.
   async function index(name) {
     found ??= load("index").then(unframed).then(({ head, columns }) => {
       for (const block of head.blocks) {
@@ -127,10 +127,12 @@ const podium = (() => {
     return head;
   }
 
-  // Says to whoever waits that all is drawn.
+  // Mark the page as drawn, for tests that wait for it.
   function ready() {
     document.documentElement.dataset.ready = "1";
   }
 
-  return { put, load, json, el, ready, address, hash, go, joined, split, index };
+  const REMEDY = "Copy the whole folder of pages, or reload the page if a server shows it.";
+
+  return { put, load, json, el, ready, address, hash, go, joined, split, index, REMEDY };
 })();

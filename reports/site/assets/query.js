@@ -1,13 +1,13 @@
 "use strict";
-// The query page: one question, at most two systems side by side, every call of theirs in full.
-// All figures are those that Python put into the data; nothing is added up here.
+// The query page: one question, at most two systems side by side, with all their calls in full.
+// All figures come from the data files; nothing is computed here.
 (() => {
   const { el } = podium;
-  const SHARD = 256; // queries in a file of texts
+  const SHARD = 256; // queries per text file
   const UNKNOWN = "unknown";
-  const FOLDED = 1500; // characters from which on a text is folded
-  const CHUNK = 10_000; // characters that are laid out at once: ten million would take seconds
-  const LISTED = 1000; // questions that a list can offer
+  const FOLDED = 1500; // texts with more characters are folded
+  const CHUNK = 10_000; // characters per chunk of a long text: to lay out ten million takes seconds
+  const LISTED = 1000; // with more questions, a text field replaces the list
   const VERDICTS = {
     right: ["✓", "right"], wrong: ["✗", "wrong"], partly: ["~", "partly right"], unscored: ["?", "unscored"],
   };
@@ -21,7 +21,7 @@
   const count = (value) => (value == null ? UNKNOWN : value.toLocaleString("en-GB"));
   const listed = (numbers) => numbers.map(String).join(", ").replace(/, ([^,]*)$/, " and $1");
 
-  // Dollars are decimals in text, and stay text: only zeros at their end go.
+  // Dollars are decimals as text; only trailing zeros are removed.
   function usd(value) {
     if (value == null) return UNKNOWN;
     const text = String(value);
@@ -42,9 +42,9 @@
     return `reads the question and ${step.reads.length === 1 ? "step" : "steps"} ${listed(step.reads)}`;
   }
 
-  // --- texts: whatever a model or a data set wrote goes in as text, in a box of its own ----------
+  // --- texts: output of models and data sets is inserted as text, never HTML, in its own box -----
 
-  // Any text in a file may be cut: then it is its beginning and its length.
+  // A truncated text is an object of its beginning (`cut`) and its full `length`.
   const isCut = (value) => value != null && typeof value === "object";
 
   function short(value) {
@@ -63,20 +63,20 @@
       await navigator.clipboard.writeText(text);
       button.textContent = "copied";
     } catch {
-      getSelection().selectAllChildren(box); // the reader's own keys copy it
+      getSelection().selectAllChildren(box); // the reader can copy the selection by keyboard
       button.textContent = "selected";
     }
   }
 
-  // The parts of a long text; what is not in view is not laid out. A part ends at a line's end, if one
-  // is near.
+  // Yield the parts of a long text; invisible parts are not laid out. A part ends at a line's end if
+  // one is near.
   function* chunks(text) {
     for (let from = 0, part; from < text.length; from += part.length) {
       part = text.slice(from, from + CHUNK);
       if (from + part.length < text.length) {
         const end = part.lastIndexOf("\n") + 1;
         if (end > CHUNK / 2) part = part.slice(0, end);
-        else if (/[\ud800-\udbff]$/.test(part)) part = part.slice(0, -1); // half of a character
+        else if (/[\ud800-\udbff]$/.test(part)) part = part.slice(0, -1); // half of a surrogate pair
       }
       yield el("span", { class: "query-chunk" }, part);
     }
@@ -97,7 +97,7 @@
     return el("div", {}, ...parts);
   }
 
-  // A long text is laid out when it is opened.
+  // Return a folded text; its content is laid out when it is opened.
   function longText(label, value, { open = false } = {}) {
     if (value == null) return null;
     const { text, length } = whole(value);
@@ -170,7 +170,7 @@
     ["billed", billed(call)],
   ];
 
-  // Where a question stands in Inspect View. (Its own address by the sample's uuid forgets the event.)
+  // Return a link to a question in Inspect View. (A URL by the sample's uuid would lose the event.)
   function inspectLink(detail, log, text, place = "") {
     if (!podium.served?.inspect || !log) return null;
     const sample = `${encodeURIComponent(detail.question)}/${detail.epoch}`;
@@ -228,7 +228,7 @@
     return section;
   }
 
-  // What a model wrote is shown where it is no list of steps: then the steps say less than it does.
+  // Return the plan as the model wrote it, and its digest.
   function writtenPlan(detail) {
     const said = [longText("Plan as written", detail.plan)];
     if (detail.plan_sha256) said.push(el("p", { class: "muted mono" }, `sha256 of the plan: ${detail.plan_sha256}`));
@@ -249,7 +249,7 @@
     return el("section", {}, el("h3", {}, "Steps"), ...detail.steps.map((step) => stepBox(detail, step)));
   }
 
-  // --- turns of a task: who was asked, who acted, which tool answered, what it has come to -------
+  // --- turns of a task: calls, the acting role, tool results, cost so far ------------------------
 
   function toolBox({ function: name, arguments: given, answer, failed }) {
     const told = given == null ? "" : `(${JSON.stringify(given)})`;
@@ -306,7 +306,7 @@
       el("span", { "aria-hidden": "true" }, `${mark} `), said, why);
   }
 
-  // Rules that read a reply have a section on the page of rules; names of comparisons have none.
+  // Return the name of a rule; rules that read a reply have a link to the rules page.
   function decidedBy(rule) {
     const explained = (document.getElementById("query").dataset.rules ?? "").split(" ");
     const name = isCut(rule) ? "" : rule.split(", ")[0];
@@ -325,7 +325,7 @@
     ]);
   }
 
-  // What a server wrote down of a request, and its answer where texts were kept.
+  // Return what the server recorded of a request, and its answer if texts were kept.
   function servedAs({ served, answer, refused_texts: refused }) {
     return facts([
       ["asked as", quoted(served.model)],
@@ -363,7 +363,7 @@
     return folded;
   }
 
-  // --- figures of both, side by side -------------------------------------------------------------
+  // --- figures of both systems, side by side -----------------------------------------------------
 
   const inCalls = (calls, dollars) => (calls ? `${several(calls, "call")}, ${usd(dollars)}` : "none");
   const unpriced = ({ n_unpriced: calls }) => (calls ? ` (${several(calls, "call")} without a price)` : "");
@@ -429,7 +429,7 @@
       ledger(detail));
   }
 
-  // --- what is shown: an address, and the choice that makes one ------------------------------------
+  // --- the URL of what is shown, and the controls that change it ---------------------------------
 
   function wanted() {
     const { route, query } = podium.address();
@@ -442,7 +442,7 @@
     return podium.hash(["q", block.name, question, String(epoch)], new Map([["sys", names]]));
   }
 
-  // What an address means here; a name that nobody has says so, and the first one stands in.
+  // Resolve a URL; unknown names are listed in `missing` and replaced by the first known one.
   function resolved(blocks) {
     const asked = wanted();
     const missing = [];
@@ -512,7 +512,7 @@
     const { missing } = document.getElementById("query").dataset;
     const lost = "The file with its queries cannot be read. Write these pages again, or reload them if a server shows them.";
     const absent = { chosen, detail: null, said: podium.served ? lost : missing ?? lost };
-    if (missing && !podium.served) return absent; // who serves makes them
+    if (missing && !podium.served) return absent; // a server renders texts on request
     try {
       const { queries } = await podium.json(`text/${chosen.row}/${number}`);
       const detail = queries[place % SHARD] ?? null;
@@ -522,12 +522,12 @@
     }
   }
 
-  let drawing = 0; // what a newer address has overtaken is not drawn
+  let drawing = 0; // number of the newest drawing; older ones stop
 
   async function draw() {
     const mine = (drawing += 1);
     delete document.documentElement.dataset.ready;
-    const { index } = document.getElementById("query").dataset; // what was served has one of its own
+    const { index } = document.getElementById("query").dataset; // served requests have an own index
     const blocks = (await (index ? podium.json(index) : podium.index())).blocks.filter((one) => one.questions.length > 0);
     if (mine !== drawing) return undefined;
     if (blocks.length === 0) return say("No question has been answered in these runs yet.", []);
@@ -544,7 +544,7 @@
     ]);
   }
 
-  // What was chosen stands there at once: texts may take a moment. Who chose by keyboard goes on there.
+  // Show the choice at once, because texts may take a moment; keep the keyboard focus.
   function head(blocks, shown) {
     const { id } = document.activeElement;
     const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
@@ -561,7 +561,7 @@
     podium.ready();
   }
 
-  const failed = (error) => say(`This page cannot be drawn: ${error.message}.`, []);
+  const failed = (error) => say(`This page cannot be drawn: ${error.message}. ${podium.REMEDY}`, []);
   addEventListener("hashchange", () => draw().catch(failed));
   draw().catch(failed);
 })();

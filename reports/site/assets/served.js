@@ -1,4 +1,4 @@
 "use strict";
-// Who serves these pages: nobody, where they are files. `podium view` answers with another file in
-// this one's place, which says where Inspect View is.
+// The server of these pages: null if they are files. `podium view` serves another file in place of
+// this one, which has the address of Inspect View.
 podium.served = null;

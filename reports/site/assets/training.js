@@ -1,8 +1,8 @@
 "use strict";
-// The curves of trainings, drawn from data/training.js in place of the image; tips have the figures.
+// Curves of trainings, drawn from data/training.js instead of the image; tooltips have the figures.
 (async () => {
   const { el } = podium;
-  const [HEIGHT, LEAST, GAP] = [260, 416, 32]; // pixels; the style sheet's grid says the same
+  const [HEIGHT, LEAST, GAP] = [260, 416, 32]; // pixels, as in the grid of the style sheet
   const PLACES = { share: 3, steps: 2, calls: 2, tokens: 1, USD: 6 };
 
   const plain = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6 });
@@ -52,7 +52,7 @@
     });
   }
 
-  // Our policy forbids a style sheet within the page, and a graphic's parts may have no names.
+  // Our security policy forbids inline style sheets, and parts of a graphic must not have names.
   function allowed(svg, name) {
     svg.querySelectorAll("style").forEach((one) => one.remove());
     svg.querySelectorAll("[aria-label]").forEach((one) => one.removeAttribute("aria-label"));
@@ -88,7 +88,7 @@
   const figures = data.panels.map((panel) =>
     figure(panel.title, (width) => drawnPanel(panel, (one) => ofRun(one.run), width)));
   for (const [training, asked] of d3.group(data.asked, (one) => one.training)) {
-    if (new Set(asked.map((one) => one.step)).size < 2) continue; // of one step there is no area
+    if (new Set(asked.map((one) => one.step)).size < 2) continue; // an area chart needs two steps
     const named = workers.filter((name) => asked.some((one) => one.worker === name));
     figures.push(figure(`whom ${training} asks, on held-out questions`,
       (width) => drawnAsked(asked, (one) => ofWorker(one.worker), width), key(named.map((one) => [one, ofWorker(one)]))));

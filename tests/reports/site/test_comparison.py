@@ -214,7 +214,8 @@ def test_a_run_without_a_graded_question_says_so(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage", crew=Crew(sage=lambda heard: "broken"))
     text = alerts(tmp_path)
     assert "no question was graded, so there is nothing to compare" in text
-    assert "4 answers could not be scored, by an error of ours" in text
+    assert "4 answers could not be scored: the matrix page lists the reasons; " in text
+    assert "podium regrade --unscored grades them again" in text
 
 
 def test_a_run_without_prices_says_that_it_has_no_dollars(tmp_path: Path) -> None:

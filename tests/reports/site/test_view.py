@@ -98,11 +98,14 @@ def test_a_text_is_whole_however_long_it_is(url: str) -> None:
 
 def test_what_is_not_there_is_said_in_a_sentence(url: str) -> None:
     for path, said in (
-        ("/data/text/0/1.js", "Row 0 of this comparison has no queries in a file 1."),
-        ("/data/text/2/0.js", "Row 2 of this comparison has no queries in a file 0."),
-        ("/data/index/other.js", "There is no page 'index/other' here."),
-        ("/other.html", "There is no page 'other.html' here."),
-        ("/inspect/logs/other.eval", "There is no log 'other.eval' in these runs."),
+        ("/data/text/0/1.js", "Row 0 of these pages has no text file 1. Reload them."),
+        ("/data/text/2/0.js", "Row 2 of these pages has no text file 0. Reload them."),
+        ("/data/index/other.js", "There is no page 'index/other' here. Open / for the first page."),
+        ("/other.html", "There is no page 'other.html' here. Open / for the first page."),
+        (
+            "/inspect/logs/other.eval",
+            "There is no log 'other.eval' here. Open /inspect/ for the list.",
+        ),
     ):
         answer = ask(url, path)
         assert (answer.status, answer.text) == (404, f"{said}\n"), path
