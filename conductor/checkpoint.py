@@ -54,7 +54,7 @@ class CheckpointInfo:
     data: Mapping[str, str] = field(default_factory=dict[str, str])  # suite -> its data revision
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> version of the grader that gave the rewards in training; empty in older files, for
-    which `grader_versions` looks elsewhere."""
+    which `grader_versions` reads the training's manifest."""
     split: str = "train"
     taught: tuple[str, ...] = ()  # digests of training questions, to keep them out of evals
     role: Role = "practice"
@@ -101,7 +101,7 @@ def renew_info(folder: Path) -> None:
 
 
 def read_info(folder: Path) -> CheckpointInfo:
-    """Return a checkpoint's `podium.json`; UserError if missing, damaged or of other weights."""
+    """Return a checkpoint's `podium.json`; UserError if missing, damaged or for other weights."""
     about = _parsed_info(folder)
     if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
         weights = _weights_file(folder)
@@ -142,7 +142,7 @@ def _file_digest(path: Path) -> bytes:
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
-    """Return suite -> version of the grader in a checkpoint's training; None if unknown."""
+    """Return suite -> version of its grader in training: {} if none was used, None if unknown."""
     about = read_info(folder)
     if about.role == "study" or not about.steps:
         return {}
@@ -164,7 +164,7 @@ def checkpoint_digest(folder: Path) -> str:
 
 
 def stands_on_base(folder: Path) -> bool:
-    """Return whether a folder has adapters of SmolLM2, the base model that a pip extra installs."""
+    """Return whether a folder has adapters on SmolLM2, the base model that a pip extra installs."""
     path = folder / ADAPTERS
     if not path.is_file():
         return False
@@ -212,7 +212,7 @@ class StudyInfo(BaseModel):
     role: Literal["study"] = "study"
     source: str
     pinned: str  # the source, with its files' digests
-    exam: str
+    exam: str  # suite of the questions
     split: str
     split_seed: int
     workers: tuple[str, ...]
@@ -237,5 +237,5 @@ def read_study(folder: Path) -> StudyInfo:
 
 
 def write_study(about: StudyInfo, folder: Path) -> None:
-    """Write `study.json`, on a training with recorded grades, into a checkpoint's folder."""
+    """Write a checkpoint's `study.json`, which describes its training on recorded grades."""
     (folder / STUDY).write_text(about.model_dump_json(indent=1) + "\n", encoding="utf-8")

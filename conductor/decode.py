@@ -1,8 +1,8 @@
-"""Decoding of replies: sampled or greedy tokens, restricted by a guide, for one request or a batch.
+"""Decoding of replies, sampled or greedy, for one request or a batch; a guide may restrict tokens.
 
-Decoding is speculative: guesses are the tokens that followed the same three tokens in earlier
-replies, and one forward pass verifies all guesses. The result equals decoding token by token, up to
-float32 rounding, as sums depend on the number of rows in a pass.
+A guide allows only tokens that continue a match of a regular expression. Decoding is speculative:
+guesses are the tokens that followed the same three tokens in earlier replies, and one forward pass
+verifies all guesses. The result equals decoding token by token, up to float32 rounding.
 """
 
 import os
@@ -100,7 +100,7 @@ class TokenStream:
         return self.completion is not None or bool(self.fault)
 
     def run(self, table: GuessTable, limit: int = 0) -> TokenRun:
-        """Return a pass's input tokens: the prompt, or the last token and up to `limit` guesses."""
+        """Return the next model input: the prompt, or the last token and up to `limit` guesses."""
         if not self.tokens:
             return TokenRun(self.prompt, self._state)
         context = [*self.prompt[-CONTEXT:], *self.tokens[-CONTEXT:]]
@@ -109,7 +109,7 @@ class TokenStream:
         return TokenRun([self.tokens[-1], *self._guesses], self._state, 1 + len(self._guesses))
 
     def take(self, logits: Array) -> None:
-        """Choose a token from each row of a pass's logits, up to the first guess that is wrong."""
+        """Append a token for each row of logits, up to the first that differs from its guess."""
         right = 0
         for row, guess in zip(logits, [*self._guesses, None], strict=True):
             token = self._next_token(row)
@@ -213,7 +213,10 @@ class DecodeQueue:
 
 
 def _masked(logits: Array, needs: Needs, room: int) -> Array:
-    """Mask logits of tokens that break the guide's expression or need over `room` more tokens."""
+    """Return logits, -inf for tokens that are forbidden or that need too many further tokens.
+
+    `room`: how many further tokens are allowed. If no token fits, those that need fewest remain.
+    """
     least = int(needs.min())
     if least == NEVER:
         raise UserError(
@@ -245,7 +248,7 @@ _limited = Lock()
 def one_thread() -> Generator[None]:
     """Limit NumPy's BLAS to one thread in this context, which several threads may enter at once.
 
-    OpenBLAS's threads busy-wait for each other: on a loaded machine two took 10 times as long.
+    OpenBLAS's threads busy-wait for each other: two took 10 times as long as one on a busy machine.
     """
     with _limited:
         _limits.append(_blas().limit(limits=1) if not _limits else _limits[0])

@@ -101,7 +101,7 @@ def read_shape(folder: Path) -> DecoderShape:
         shape = DecoderShape.model_validate(raw)
     except ValidationError as error:
         place, reason = first_fault(error)
-        raise UserError(f"{folder / CONFIG}, field {place}: {reason}.") from None
+        raise UserError(f"{folder / CONFIG}, field {place}: {reason}. Copy it again.") from None
     scaling = {**(shape.rope_scaling or {}), **(shape.rope_parameters or {})}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     unknown = {
@@ -123,7 +123,9 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise UserError(f"{path.parent} is not a checkpoint: it has no {path.name}.") from None
+        raise UserError(
+            f"{path.parent} is not a checkpoint: it has no {path.name}. Name another folder."
+        ) from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}. Copy it again.") from None
     if not isinstance(content, dict):
@@ -138,7 +140,7 @@ def _weights(folder: Path) -> dict[str, Array]:
         return tensors
     config, adapters = _json(folder / ADAPTERS), _tensors(folder / ADAPTED)
     if config.get("use_dora") or config.get("use_rslora") or config.get("bias", "none") != "none":
-        raise UserError(f"{folder} has adapters other than plain LoRA. Merge them first.")
+        raise UserError(f"{folder} has adapters other than plain LoRA. Merge them with peft first.")
     scale = np.float32(config["lora_alpha"] / config["r"])
     for name, narrow in adapters.items():
         if name.endswith(".lora_A.weight"):
@@ -152,8 +154,9 @@ def _weights(folder: Path) -> dict[str, Array]:
 def _tensors(path: Path) -> dict[str, Array]:
     if not path.is_file():
         sharded = path.with_name(f"{path.name}.index.json").is_file()
-        many = "; the embedded decoder does not read weights in several files" if sharded else ""
-        raise UserError(f"{path.parent} has no {path.name}{many}: {ELSEWHERE}.")
+        many = f"; the embedded decoder does not read weights in several files: {ELSEWHERE}"
+        reason = many if sharded else f". Copy that file there, or {ELSEWHERE}"
+        raise UserError(f"{path.parent} has no {path.name}{reason}.")
     try:
         tensors = cast("list[tuple[str, dict[str, Any]]]", _deserialize(path.read_bytes()))
     except (SafetensorError, OSError) as error:
@@ -221,7 +224,7 @@ class KeyValueCache:
 
 @dataclass(frozen=True, slots=True)
 class TokenRun:
-    """The next input tokens of a sequence; a pass returns the logits of the last `told` tokens."""
+    """A sequence's next input tokens; a forward pass returns logits of the last `told` of them."""
 
     tokens: Sequence[int]
     state: KeyValueCache
@@ -283,7 +286,7 @@ class Decoder:
         states += (gate * _sigmoid(gate) * up) @ layer.down
 
     def _attended(self, heads: Array, number: int, state: KeyValueCache) -> Array:
-        """Return attention (tokens, heads * head) of stacked queries, keys and values, `heads`."""
+        """Return attention (tokens, heads * head); `heads` stacks queries, keys and values."""
         shape, count, start = self.shape, heads.shape[1], state.length
         many, end = shape.heads, start + count
         turned = _rotated(heads[: many + shape.kv_heads], self.cos[start:end], self.sin[start:end])

@@ -170,7 +170,7 @@ def fitting(folder: Path, spare: int) -> Callable[[str], bool]:
 
 
 def greedy_speaker(folder: Path) -> Say:
-    """Return a function: messages -> a checkpoint's greedy reply; UserError if it is unusable."""
+    """Return a function: messages -> greedy reply. UserError if the checkpoint is unusable."""
     checkpoint = open_checkpoint(str(folder.resolve()))
     return lambda messages: checkpoint.greedy("".join(m.text for m in messages), PLAN_TOKENS)
 
@@ -192,8 +192,8 @@ class EmbeddedAPI(ModelAPI):
             self.seed = model_args.pop("seed", 0)
             if model_args or not isinstance(self.seed, int):
                 wrong = next(iter(model_args), "seed")
-                hint = "known: seed, a whole number"
-                raise UserError(f"embedded/{model_name}: argument {wrong!r} ({hint}).")
+                hint = "Give no argument but seed, a whole number"
+                raise UserError(f"embedded/{model_name}: argument {wrong!r} is invalid. {hint}.")
             self.checkpoint = open_checkpoint(model_name)
         except UserError as error:  # Inspect's commands print it as one sentence
             raise TaskRefusal(str(error)) from None

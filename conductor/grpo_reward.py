@@ -71,10 +71,12 @@ class CostAware:
                 f"right answer's reward must stay {MARGIN:g} above a wrong one's {PAPER.wrong:g}."
             )
         if not self.scale > 0:
-            raise UserError(f"The cost scale must be more than 0, not {self.scale:g}.")
+            raise UserError(
+                f"The cost scale must be more than 0, not {self.scale:g}: set [reward] cost_scale."
+            )
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return an answer's reward; None if a graded answer, right or wrong, has an unknown cost.
+        """Return an answer's reward; None if its status has none, or a cost is needed but unknown.
 
         >>> from decimal import Decimal
         >>> cost = CostAware(weight=0.4, scale=0.01)
@@ -92,7 +94,7 @@ class CostAware:
 
 @dataclass(frozen=True, slots=True)
 class Discounted:
-    """Reward rule for trainings with later rounds: `base`, times `discount` in first rounds.
+    """Reward rule for trainings with replanning: `base`, times `discount` for first plans.
 
     GRPO with `scale_rewards=group` divides by a group's standard deviation, which cancels a common
     factor: the discount has an effect only with `batch` or `none`.
@@ -108,7 +110,7 @@ class Discounted:
             )
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward by the rule `base`, times `discount` if the plan is a first round's."""
+        """Return `base`'s reward, times `discount` for a first plan; None if `base` gives None."""
         value = self.base.of(status, grade, effort)
         return value if value is None or effort.again else self.discount * value
 
@@ -117,7 +119,7 @@ class Discounted:
 class PlanSettings:
     """How plans are run in a training: budget, plan format, limits, logs and cached replies."""
 
-    budget: Budget = field(default_factory=Budget)  # per workflow; its latest reply is graded
+    budget: Budget = field(default_factory=Budget)  # per workflow; then its last reply is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
     """Limit in dollars of all plans, earlier spending in `log_dir` included. A call that could
@@ -191,7 +193,7 @@ class CachedPool(Pool):
 
 
 def _is_bare(request: Request, question: Question) -> bool:
-    """Return whether a request is little but the question: one message, at most twice as long."""
+    """Return whether a request is one message, at most twice as long as the question."""
     texts = [turn.text for turn in request.messages]
     return len(texts) == 1 and len(texts[0]) <= 2 * len(question.text)
 
@@ -244,7 +246,7 @@ class PlanAnswerer:
 
     @property
     def usd(self) -> Decimal:
-        """Dollars spent by this process, and by earlier sessions of its training."""
+        """Dollars spent by this process and, if a limit in dollars is set, by earlier sessions."""
         return self._spend.gone
 
     def allow(self, usd: Decimal) -> None:
@@ -314,7 +316,7 @@ class PlanAnswerer:
         return reader(self._settings.form, item.completion, workers)
 
     async def first_round(self, item: RewardItem, question: Question) -> FirstRound | None:
-        """Run an item's plan as a first round, to be continued later; None if there is no plan."""
+        """Run an item's plan, which a later round may continue; None if it has no valid plan."""
         plan = self.read(item)
         if not isinstance(plan, Workflow):
             return None
@@ -419,7 +421,7 @@ def training_reward(
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return a training's reward rule; `discount` is for first rounds. UserError if it is wrong."""
+    """Return a training's reward rule, with `discount` for first plans; UserError if invalid."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

@@ -32,9 +32,9 @@ _UNREAD = "]{}*+?.^$()"  # characters that are literal only after a backslash
 Part = Callable[[int], int]  # adds a subexpression's nodes after a start node; returns the end node
 State = frozenset[int]  # active nodes after a text: those that read a character, and the end node
 Needs = NDArray[np.int32]
-"""Array (vocabulary,): for each token, an upper bound of the number of tokens that must follow the
-token, end token included. The bound is the number of missing characters, as each character is also
-a token. `NEVER`: the token is forbidden."""
+"""Array (vocabulary,): for each token, at most how many tokens must follow it to complete a match,
+end token included. As each character is also a token, this is the number of missing characters, and
+1 for the end token. `NEVER`: the token is forbidden."""
 
 
 @lru_cache(maxsize=256)
@@ -112,8 +112,8 @@ class _Reader:
     def wrong(self) -> UserError:
         return UserError(
             "Guided decoding does not support this regular expression, at character "
-            f"{self.at + 1}: {self.text[self.at : self.at + 20]!r} (supported: characters, [...], "
-            "(?:...), |, *, ?, {m,n})."
+            f"{self.at + 1}: {self.text[self.at : self.at + 20]!r}. Use only characters, [...], "
+            "(?:...), |, *, ? and {m,n}."
         )
 
     def either(self) -> Part:
@@ -290,7 +290,7 @@ class Automaton:
         return self._end in state
 
     def left(self, state: State) -> int:
-        """Return the least number of characters that complete a match from this state."""
+        """Return the least number of characters that complete a match; `NEVER` if none can."""
         return min((self._distances[node] for node in state), default=NEVER)
 
     def _reached(self, nodes: list[int]) -> State:
@@ -351,7 +351,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guide:
-    """Restricts the next token to a regular expression, by the automaton and the tokens' texts."""
+    """Tells which tokens can come next in a text that must match a regular expression."""
 
     automaton: Automaton
     vocabulary: Vocabulary

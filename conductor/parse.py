@@ -114,7 +114,7 @@ def _reads(index: int, entry: object) -> Reads:
 def _drafts(
     text: str, opening: re.Pattern[str], token: re.Pattern[str], *, longest: int, depth: int
 ) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each complete outermost list or JSON object of a text: its opening match and source."""
+    """Yield (match of its opening, source) for each complete outermost list or JSON object."""
     end = 0
     for opened in list(opening.finditer(text))[-MAX_DRAFTS:]:
         start = opened.end()
@@ -264,7 +264,7 @@ def _json_step(number: int, step: object) -> tuple[object, object, object]:
 
 
 def _utf8(value: object) -> object:
-    r"""Replace a text's lone surrogates (`\ud800` in JSON) by question marks: UTF-8 has none."""
+    r"""Replace a text's lone surrogates (`\ud800` in JSON) by `?`, as UTF-8 cannot encode them."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 

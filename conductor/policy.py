@@ -74,7 +74,7 @@ class PlanReply:
 async def ask_for_plan(
     conductor: Conductor, request: Sequence[ChatMessage], number: int = 1
 ) -> PlanReply:
-    """Ask the conductor for a round's plan, again if it is invalid; the last may be `Malformed`."""
+    """Ask the conductor for a plan; ask again if it is invalid, at most `retries` times."""
     if CONDUCTOR not in conductor.pool.models:
         raise UserError(
             "This pool has no conductor: add a [conductor] table to the pool file, or name one "
@@ -99,7 +99,10 @@ async def ask_for_plan(
 def _total_usd(replies: Sequence[Reply]) -> Decimal:
     unpriced = next((reply.worker for reply in replies if reply.usd is None), None)
     if unpriced:
-        raise WorkerError(f"{unpriced} has no price, so a dollar budget cannot hold")
+        raise WorkerError(
+            f"{unpriced} has no price, so max_usd cannot be enforced. Give it a price in the pool "
+            "file."
+        )
     return sum((reply.usd for reply in replies if reply.usd), Decimal(0))
 
 

@@ -170,7 +170,7 @@ class Read(NamedTuple):
 
 
 def show(pairs: Sequence[tuple[ProfileTable, int, Floats]]) -> Shown:
-    """Return the network's input batch of triples: a profile, a question's kind, its features."""
+    """Return the network's input for triples (profile, question's kind, question's features)."""
     kinds = max(len(table.kinds) for table, _, _ in pairs)
     workers = max(table.asked.shape[1] for table, _, _ in pairs)
     size = len(pairs)
@@ -253,7 +253,7 @@ def worker_scores(
 
 
 def allowed_tasks(step: int, previous: Ints) -> Floats:
-    """Return a mask of logits (plans, CHOICES): 0 if a task may come next in a plan, -1e9 if not.
+    """Return a mask to add to logits (plans, CHOICES): 0 for tasks that may come next, else -1e9.
 
     `previous` has each plan's last task, or `END`. A first task does not read other steps; a plan
     may end only after a task that answers, and a task at step `MAX_STEPS` must answer.

@@ -75,13 +75,13 @@ def read_policy(name: str) -> Artifact:
 def profiled_system(
     learned: Artifact, weights: policy.Weights, *, shuffled: bool = False
 ) -> System:
-    """Return a system that plans by workers' profiles; `shuffled` (a control) exchanges these."""
+    """Return a system that plans by profiles; `shuffled` (a control) swaps them between workers."""
     about = learned.about
     try:
         table = table_of_arrays(learned.arrays)
     except KeyError as error:
         raise UserError(
-            f"This profile of {about.system} lacks {error}. Measure it again."
+            f"This profile of {about.system} lacks {error}. Measure it again in another --log-dir."
         ) from None
     seed = int((about.settings or {}).get("seed", 0))
     profile = table.shuffled(seed) if shuffled else table
@@ -117,7 +117,7 @@ def conductor_profiled(
 def conductor_profiled_untrained(
     learned: str | None = None, sha256: str | None = None, pool: str | None = None
 ) -> Solver:
-    """Plan by workers' profiles with random weights, with which a training of seed 0 begins."""
+    """Plan by workers' profiles with the random initial weights of a training with seed 0."""
     weights = policy.first_weights(0)
     return as_solver(profiled_system(read_artifact(learned, UNTRAINED, sha256), weights), pool)
 

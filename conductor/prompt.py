@@ -329,7 +329,10 @@ def shown_question(form: PlanFormat, question: str) -> str:
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
-    """Shorten cards, then the question, until a prompt fits its model; return it and the cuts."""
+    """Shorten cards, then the question, until the prompt fits; return it, and what was shortened.
+
+    The second result is a prompt's part -> how much of it is left; empty if all of it.
+    """
     prompt = plan_prompt(form, question, cards)
     if fits is None or fits(prompt[0].text):
         return prompt, {}

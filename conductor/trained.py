@@ -253,7 +253,7 @@ class CheckpointMethods(SystemMethods):
         return solver_arguments(self._named(x))
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a pool does not fit the checkpoint (text after its name); None if it fits."""
+        """Return why a pool does not fit, to print after the checkpoint's name; None if it fits."""
         about = _read(self._named(x))
         if about.conducted(spec.names, [worker.card for worker in spec.workers]):
             return None
@@ -301,7 +301,7 @@ class CheckpointMethods(SystemMethods):
         return None
 
     def graders(self, x: str) -> Mapping[str, str] | None:
-        """Return suite -> version of the grader in the checkpoint's training; None if unknown."""
+        """Return suite -> version of its grader in training: {} if none, None if unknown."""
         return grader_versions(checkpoint_folder(self._named(x)))
 
 

@@ -93,7 +93,7 @@ def split_verdicts(
 
 
 def _grouped(items: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Group the indices of equal questions; sort the groups by date, or shuffle without dates."""
+    """Group indices of equal questions; sort groups by date, or shuffle if any date is missing."""
     groups: dict[str, list[int]] = {}
     for i, item in enumerate(items):
         groups.setdefault(question_digest(item.text), []).append(i)
@@ -173,7 +173,7 @@ class _VerdictSuite:  # no split has evaluation questions
         raise UserError(f"{self.name} has only recorded verdicts. Leave --problems out.")
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        raise UserError(f"{self.name} has recorded verdicts and does not grade replies.")
+        raise UserError(f"{self.name} does not grade replies. Reward its plans by `VerdictReward`.")
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
@@ -261,11 +261,11 @@ class VerdictReward:
         if item.suite != self.suite:
             raise UserError(f"The verdicts are on suite {self.suite!r}, not on {item.suite!r}.")
         if item.question not in self.scores:
-            raise UserError(f"Question {item.question!r} has no recorded verdicts.")
+            raise UserError(f"Question {item.question!r} has no recorded verdicts. Leave it out.")
         if item.first:
-            raise UserError("Recorded verdicts are on first answers, so there is no second round.")
+            raise UserError("Recorded verdicts have no second round: leave the item's `first` out.")
         if strangers:
-            raise UserError(f"Worker {strangers[0]!r} has no recorded verdicts.")
+            raise UserError(f"Worker {strangers[0]!r} has no recorded verdicts. Leave it out.")
 
     def _outcome(self, item: RewardItem) -> RewardOutcome:
         plan = read_plan(self.form, item.completion, item.workers or self.workers)

@@ -76,12 +76,12 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
     try:
         file = _AblationFile.model_validate(read_toml(path))
     except FileNotFoundError:
-        raise UserError(f"The ablation file {path} does not exist.") from None
+        raise UserError(f"The ablation file {path} does not exist. Give another --file.") from None
     except ValidationError as error:
         place, reason = first_fault(error)
-        raise UserError(f"{path}: {place}: {reason.lower()}.") from error
+        raise UserError(f"{path}: {place}: {reason.lower()}. Correct the file.") from error
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as TOML: {error}.") from error
+        raise UserError(f"{path} cannot be read as TOML: {error}. Correct it.") from error
     rows: dict[str, Ablation] = {}
     for name, row in file.ablations.items():
         if row.not_run and row.set:
@@ -91,7 +91,7 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
         rows[name] = Ablation(name, row.says, config, settings, row.not_run)
     reference = rows.get(file.reference)
     if reference is None or reference.not_run:
-        raise UserError(f"{path}: reference {file.reference!r} is not one of its trainings.")
+        raise UserError(f"{path}: reference {file.reference!r} is unknown or not run. Correct it.")
     return Ablations(reference, tuple(rows.values()))
 
 
@@ -105,7 +105,7 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
 
 
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
-    """Return nested tables as settings `section.key=value`; simple JSON values are valid TOML."""
+    """Return nested tables as settings `section.key=value`; values are JSON that is also TOML."""
     settings = {key[1:]: value for key, value in run_folder.flatten(nested, "").items()}
     refuse_own_suites(settings.get("suites.names"), str(path))
     if "pool.name" in settings:
@@ -135,7 +135,7 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
 
 
 def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | None:
-    """Copy the warm start of the first training with equal inputs; return its folder, else None."""
+    """Copy the warm start of the first of `folders` with equal inputs; return that one, or None."""
     out, manifest = training.out, run_folder.job_manifest(training)
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
@@ -153,7 +153,10 @@ def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | No
 
 
 def plan_leaks(system_runs: Iterable[SystemRun]) -> dict[str, float | None]:
-    """Return figures on plans in runs: number, share with the answer in a subtask, accuracies."""
+    """Return figures on the plans in runs: number, share that leaks, accuracy; None if unknown.
+
+    A plan leaks if a subtask contains the answer. `accuracy_unleaked` is that of the other plans.
+    """
     graded: list[tuple[float | None, bool | None]] = []
     for entry in chain.from_iterable(entries(run.paths) for run in system_runs):
         sample: dict[str, Any] = entry.sample

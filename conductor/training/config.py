@@ -48,13 +48,16 @@ def read_tables(path: Path) -> dict[str, Any]:
     try:
         data = read_toml(path)
     except ValueError as error:
-        raise UserError(f"Config {path} is not valid TOML: {error}.") from error
+        raise UserError(f"Config {path} is not valid TOML: {error}. Correct it.") from error
     base = data.pop("base", None)
     if base is None:
         return data
     under = CONFIGS / f"{base}.toml"
     if not under.is_file() or under == path:
-        raise UserError(f"Config {path}: its base {base!r} is not a shipped config.")
+        raise UserError(
+            f"Config {path}: its base {base!r} is not a shipped config. List them: podium train "
+            "--list."
+        )
     tables = read_tables(under)
     if "model" in data:
         tables.pop("model", None)
@@ -81,7 +84,7 @@ def set_key(data: dict[str, Any], setting: str) -> None:
     for name in names[:-1]:
         table = data.setdefault(name, {})
         if not isinstance(table, dict):
-            raise UserError(f"--set {setting}: {name!r} is a value, not a table.")
+            raise UserError(f"--set {setting}: {name!r} is not a table. End the key there.")
         data = cast("dict[str, Any]", table)
     try:
         data[names[-1]] = parse_toml(f"value = {value}")["value"]
@@ -187,7 +190,7 @@ class PlanRecipe(ConfigSection):
 
 
 class WarmStart(ConfigSection):
-    """Supervised steps before GRPO, on plans drawn at random, from a file or earlier trainings."""
+    """Supervised steps before GRPO, on random plans, or on plans of a file or earlier trainings."""
 
     kind: Literal["none", "random-plans", "given-plans", "own-plans"] = "none"
     plans: str = ""
@@ -379,9 +382,9 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
             "if the workers change. Leave out [pool] shown, order and drawn."
         )
     if pool.drawn and config.verdicts:
-        raise UserError("[pool] drawn cannot be used with [verdicts]: their workers are recorded.")
+        raise UserError("[pool] drawn cannot be used with [verdicts]. Leave [pool] drawn out.")
     if config.recursion and config.verdicts:
-        raise UserError("[recursion] cannot be used with [verdicts]: their plans have one step.")
+        raise UserError("[recursion] cannot be used with [verdicts]. Leave [recursion] out.")
     if config.recursion and config.grpo.get("scale_rewards", "group") not in ("batch", "none"):
         raise UserError(
             "[recursion] requires [grpo] scale_rewards=batch or none: scaling within a group would "

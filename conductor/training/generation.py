@@ -105,7 +105,7 @@ def record_graphs(config: Any) -> None:
 def greedy_texts(
     model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int, size: int
 ) -> list[str]:
-    """Return a greedy completion of each prompt; the model's training or eval mode is restored."""
+    """Return each prompt's greedy completion, in batches of `size`; the model stays in its mode."""
     was, side = model.training, tokenizer.padding_side
     # If FSDP2 shards weights, all processes must stop together; None: transformers decides.
     divided = any(type(parameter).__name__ == "DTensor" for parameter in model.parameters()) or None

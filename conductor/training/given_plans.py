@@ -95,19 +95,19 @@ def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
     """Return question id -> workers of its plan in the user's file; UserError if invalid."""
     path, by_question = Path(config.warm_start.plans), dict[str, Workers]()
     if not path.is_file():
-        raise UserError(f"[warm_start] plans: there is no file {path}.")
+        raise UserError(f"[warm_start] plans: there is no file {path}. Correct the path.")
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             plan = GivenPlan.model_validate_json(line)
         except ValidationError as error:
             raise UserError(
                 f'[warm_start] plans: line {number} of {path} is not {{"question": ..., "workers": '
-                "[...]}, with one worker or more."
+                "[...]}, with one worker or more. Correct or delete the line."
             ) from error
         if len(plan.workers) > config.form.max_steps:
             raise UserError(
                 f"[warm_start] plans: line {number} of {path} has {len(plan.workers)} steps, and "
-                f"[form] max_steps is {config.form.max_steps}."
+                f"[form] max_steps is {config.form.max_steps}. Delete the line, or raise max_steps."
             )
         by_question[plan.question] = plan.workers
     return by_question

@@ -22,7 +22,7 @@ ResultT = TypeVar("ResultT")
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
 VLLM_FROM, VLLM_BELOW = (0, 22), (0, 32)  # versions that TRL 1.16 supports (trl/import_utils.py)
 OURS = ("output_dir", "seed", "save_steps", "logging_steps", "shuffle_dataset", "report_to")
-"""Fields of TRL's GRPOConfig that podium sets from other sections, so `[grpo]` must not have
+"""Fields of TRL's GRPOConfig that podium sets itself, some from [run], so `[grpo]` must not have
 them."""
 
 NUMBERS = (
@@ -127,8 +127,8 @@ def _refuse_version(name: str, least: tuple[int, int], below: tuple[int, int]) -
     installed = metadata.version(name)
     version = tuple(int(number) for number in re.findall(r"\d+", installed)[:2])
     if not least <= version < below:
-        window = f"at least {least[0]}.{least[1]} and below {below[0]}.{below[1]}"
-        raise UserError(f"{name} {installed} is installed; podium's trainer needs {window}.")
+        window = f"{least[0]}.{least[1]} or newer, below {below[0]}.{below[1]},"
+        raise UserError(f"{name} {installed} is installed. Install {window} for podium's trainer.")
 
 
 def sharding(config: TrainingConfig) -> Sharding:
@@ -187,7 +187,7 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
 
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
-    """Return a training's batch sizes and numbers of steps; UserError if they do not fit."""
+    """Return a training's batch sizes and step counts; UserError if they contradict each other."""
     grpo, size = config.grpo, world_size() if processes is None else processes
     _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
@@ -248,7 +248,7 @@ def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
     names = [field.name for field in fields(GRPOConfig)]
     for key in grpo:
         if key in OURS:
-            raise UserError(f"[grpo] {key} cannot be set here: [run] or --out sets it.")
+            raise UserError(f"[grpo] {key} cannot be set here, as podium sets it. Leave it out.")
         if key not in names:
             raise UserError(f"{unknown_key(key, names, 'grpo')}.")
     usual = {field.name: field.default for field in fields(GRPOConfig)}
@@ -273,7 +273,7 @@ def weight_dtype(config: TrainingConfig) -> str:
 
 
 def autocast(config: TrainingConfig) -> Any:
-    """Return the autocast context of TRL's updates (bf16 or disabled), for use elsewhere."""
+    """Return the autocast context of TRL's updates (bf16 or disabled), also for warm starts."""
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
@@ -323,7 +323,8 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         return GRPOConfig(trust_remote_code=False, **settings)
     except (TypeError, ValueError, ImportError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise UserError(f"TRL refuses [grpo]: {reason}") from error
+        reason = reason.rstrip(".")
+        raise UserError(f"TRL refuses [grpo]: {reason}. Correct that option.") from error
 
 
 def lora_config(config: TrainingConfig) -> Any | None:

@@ -157,7 +157,10 @@ def find_job(
     max_usd: Decimal | None = None,
     dry: bool = False,
 ) -> TrainingJob:
-    """Load and check the training that `config` describes; UserError if it must not begin."""
+    """Load and check the training that `config` describes; UserError if it must not begin.
+
+    `study` loads recorded verdicts; `dry` allows missing keys, servers and prices.
+    """
     limit = config.reward.max_usd if max_usd is None else max_usd
     job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
     if config.verdicts and study:
@@ -297,8 +300,8 @@ def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow
     if verdicts and not training.publishable:
         if not verdicts.public:
             raise UserError(
-                f"{verdicts.source}: its texts must not be published, so there are no texts here "
-                "to train a tokenizer on."
+                f"{verdicts.source}: its texts must not be published, so they cannot train a "
+                "tokenizer. Set [model] path to a model that has one."
             )
         return [saying(TrainingRow(verdicts.name, ""), text) for text in verdicts.public]
     public = {name for name, split in training.splits.items() if split.suite.publishable}

@@ -67,7 +67,9 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
         tokenizer = tokens.from_pretrained(path, trust_remote_code=False)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise UserError(f"[model] path {path!r} cannot be loaded: {reason}") from error
+        reason = reason.rstrip(".")
+        fix = "Name a folder or a model of the Hugging Face Hub"
+        raise UserError(f"[model] path {path!r} cannot be loaded: {reason}. {fix}.") from error
     if not tokenizer.chat_template:
         raise UserError(f"[model] path {path!r} has no chat template. Use an instruct model.")
     return model, tokenizer
@@ -94,12 +96,12 @@ def chat_template(tokenizer: Any) -> ChatTemplate:
 # or number; the warm start trains them all. EXPERIMENTS.md has the measured effect.
 
 LINES = (0, 1)
-"""Offsets, in tokens back, that the first half of the second layer's heads compare: a query at a
-word in the reasoning `Looks3` finds the key 1 after that word in the prompt's `3: Looks up`; the
-worker's number is 3 before that key."""
+"""How many tokens before a query, and before a key, are the words that the first half of the second
+layer's heads compares. A query at the word of `Looks3` (reasoning) finds the token after that word
+in the prompt's line `3: Looks up`; the worker's number is 3 tokens before the token found."""
 LISTS = (2, 3)
-"""The same offsets for the second half of the heads: a query 2 after a number in the list `[3, `
-finds the key 3 after that number in the reasoning `Looks3, Does4`, which is the next number."""
+"""The same for the other half. A query 2 tokens after a number in the list `[3, ` finds the token
+3 after the same number in the reasoning `Looks3, Does4`: the next number of the list."""
 THETA = 1e6  # base of the rotary angles: fast pairs encode positions, slow ones compare words
 FAST = 6  # pairs of dimensions that encode positions
 SHARP, COPIED = 8.0, 0.2  # sharpness of attention to a position; scale of a copied word
@@ -169,9 +171,10 @@ def _compare(attention: Any, read: Any) -> None:
 
 
 def _copied(back: int, words: int) -> slice:
-    """Return the part of a residual vector that copies the token `back` positions earlier.
+    """Return the dimensions of a residual vector that copy the token `back` positions earlier.
 
-    0: the token itself. `words` is where the copies begin, and how many dimensions they share.
+    `words` is where the copies begin, and how many dimensions they share. For `back` = 0, use only
+    the slice's length: the token itself is not copied.
     """
     width, index = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
     return slice(words + index * width, words + (index + 1) * width)
@@ -255,7 +258,7 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
 def warm_start(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
 ) -> None:
-    """Train a model on plans by supervised steps, in place; log every 20th to warm_start.jsonl."""
+    """Train a model on plans, by supervised steps, in place; log the loss in `folder`."""
     import torch
 
     model.to("cuda" if config.run.device == "gpu" else "cpu")

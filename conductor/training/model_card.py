@@ -171,7 +171,8 @@ def read_seed(run: Path) -> SeedRun:
     state = run_folder.replay_state(run_folder.read_lines(run / run_folder.METRICS))
     if state.best is None:
         raise UserError(
-            f"No validation of the training in {run} has a grade: there is no best checkpoint."
+            f"No validation of the training in {run} has a grade, so it has no best checkpoint. "
+            "Leave it out, or train again."
         )
     return SeedRun(state.best, config.run.seed, run, state.best_step)
 
@@ -184,7 +185,7 @@ def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] 
     config, book, splits = training.config, training.book, training.splits
     options = config.model.profiled
     if options is None:
-        raise UserError(f"Config {config.name!r} does not train a policy that plans by profiles.")
+        raise UserError(f"Config {config.name!r} trains no policy: add [model.profiled] to it.")
     rows = [
         f"| {name} | {split.suite.version} | {split.suite.data_revision} | {len(split.questions)} |"
         for name, split in splits.items()
@@ -237,7 +238,8 @@ def release_policy(runs: Sequence[Path], to: Path) -> str:
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
     """Copy the best checkpoint of a training to `to`, and its warm start to `untrained`.
 
-    Of several trainings that differ only by seed, the one with the median score is released.
+    Of several trainings that differ only by seed, the one with the median validation score is
+    released. Returns text to print: the folders, the chosen seed, and all scores.
     """
     seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)

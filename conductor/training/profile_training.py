@@ -173,7 +173,7 @@ def _columns(of: Mapping[str, np.ndarray], workers: Sequence[str], rows: np.ndar
 
 
 def make_kindings(trial: Trial, seed: int, count: int = KINDINGS) -> list[Kinding]:
-    """Return clusterings of the trial's questions: half of all suites, half of random suites."""
+    """Return clusterings of the trial's questions: half over all suites, half over some of them."""
     rng = default_rng([seed, 7])
     names = np.array([name for name, _ in trial.questions])
     different = sorted({*names.tolist()})
@@ -289,7 +289,7 @@ class Lesson:
 
 
 def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, float]) -> Lesson:
-    """Return which plans to imitate: any better than the best single worker, else that worker.
+    """Return a lesson: imitate plans that beat the best single worker, or else that worker's plan.
 
     `alone`: the index of the worker with the best mean, and its reward on this question.
     """

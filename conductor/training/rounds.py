@@ -1,4 +1,7 @@
-"""Later rounds of a recursive training, whose first plans are written and run before training."""
+"""Later rounds of a recursive training: prompts that show a first plan and its answer.
+
+The first plans are written and run before training.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -98,8 +101,8 @@ def _kept_or_made(
             return _ROUNDS.validate_json((folder / KEPT).read_text())
         except ValidationError as error:
             raise UserError(
-                f"{KEPT} is damaged, so the later rounds would differ. Restore it, or begin anew "
-                "with --out."
+                f"{folder / KEPT} is damaged, so the later rounds would differ. Restore it, or "
+                "begin anew with --out."
             ) from error
     if newest_checkpoint(folder):
         raise UserError(

@@ -226,7 +226,7 @@ def flatten(value: Any, prefix: str) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON so that a reader finds the old file or the new one, never a part."""
+    """Write JSON atomically: a reader finds the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     replace_file(path, f"{text}\n".encode())
@@ -239,7 +239,7 @@ def append_line(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a JSON Lines file, up to the first line that is incomplete, if any."""
+    """Return a JSON Lines file's objects up to its first incomplete line; [] if it is missing."""
     objects: list[dict[str, Any]] = []
     if path.is_file():
         with suppress(json.JSONDecodeError):
@@ -258,7 +258,7 @@ def rewind_lines(path: Path, step: int) -> list[dict[str, Any]]:
 
 
 def newest_checkpoint(out: Path) -> Path | None:
-    """Return a training's newest complete checkpoint, or None; a killed run may leave a part."""
+    """Return the folder of a training's newest complete checkpoint; None if it has none."""
     candidates = (out / CHECKPOINTS).glob("checkpoint-*")
     checkpoints = [folder for folder in candidates if (folder / "trainer_state.json").is_file()]
     return max(checkpoints, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
@@ -288,7 +288,7 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
 def read_manifest(run: Path) -> dict[str, Any]:
     """Return a training's manifest; UserError if its folder has none."""
     if not (run / MANIFEST).is_file():
-        raise UserError(f"{run} is not a training: it has no {MANIFEST}.")
+        raise UserError(f"{run} is not a training: it has no {MANIFEST}. Name another folder.")
     return json.loads((run / MANIFEST).read_text())
 
 
@@ -354,8 +354,8 @@ def judged(
 ) -> dict[str, Any]:
     """Reward plans for held-out rows; return figures over all rows and by suite.
 
-    `value` returns a plan's worth from the row's index and the outcome, if `best/` is chosen by
-    another figure than the share of right answers; NaN counts as 0.
+    `value`, if given, returns the figure by which `best/` is chosen, from a row's index and its
+    outcome (NaN counts as 0). By default, that figure is the share of right answers.
     """
     started = monotonic()
     items = [

@@ -61,7 +61,7 @@ class _Run:
 
 
 def train(job: TrainingJob, say: Say) -> str:
-    """Train a conductor; return a sentence on how it ended. UserError if it must not begin."""
+    """Run a training; return a sentence on how it ended. UserError if it must not begin."""
     check_job(job)
     with quiet(), open_box(job) as box:
         args = grpo_options.grpo_config(job.config, job.out)
@@ -197,7 +197,7 @@ def _validate_start(run: _Run, trainer: Any) -> bool:
 
 
 def _make_steps(run: _Run, trainer: Any) -> None:
-    """Run a training's steps; if the budget runs out in a step, save the step before it."""
+    """Run a training's steps; if the budget ends in a step, save the state before that step."""
     try:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:

@@ -1,4 +1,4 @@
-"""Trains the policy of `conductor-profiled`: try workers, draw rows, write plans, learn, save."""
+"""Trains the network (policy) of `conductor-profiled` on plans that are run on practice workers."""
 # pyright: basic, reportMissingImports=false
 # torch's libraries have no types here: they are not installed in this environment.
 
@@ -68,7 +68,7 @@ STATE = "state.npz"
 
 
 def train_profiled(job: TrainingJob, say: Say) -> str:
-    """Train a policy; return a sentence on how it ended. UserError if it must not begin."""
+    """Run a policy's training; return how it ended, in words. UserError if it must not begin."""
     check_job(job)
     with quiet(), open_box(job) as box:
         anyio.run(refuse_gullible_graders, job, box and box.box)

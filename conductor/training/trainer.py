@@ -65,7 +65,9 @@ def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
     for fragment in fragments:
         matches = [values for name, values in model.named_parameters() if fragment in name]
         if not matches:
-            raise UserError(f"[model] frozen: no parameter's name contains {fragment!r}.")
+            raise UserError(
+                f"[model] frozen: no parameter's name contains {fragment!r}. Leave it out."
+            )
         for values in matches:
             values.requires_grad = False
 
@@ -73,8 +75,8 @@ def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
 class PromptTransform:
     """Adds prompts to a data set's batch; quick to hash, because `datasets` hashes transforms.
 
-    `datasets` would hash a bound method together with the whole training, which took seconds, and
-    it printed an object that it could not pickle in full.
+    `datasets` hashes a bound method together with its object, here the whole training: this took
+    seconds, and printed in full what could not be pickled.
     """
 
     def __init__(self, prompts: PromptBuilder) -> None:
@@ -136,7 +138,7 @@ def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[T
 
 
 class ConductorTrainer(TrlAdapter):
-    """TRL's trainer with podium's generation, resampling, early rewards and checkpoints."""
+    """TRL's trainer with podium's checkpoints, resampling, and rewards during generation."""
 
     def __init__(self, stepping: "StepCallback", **arguments: Any) -> None:
         """Take the step callback; pass all other arguments to TRL's trainer."""
@@ -192,7 +194,7 @@ class ConductorTrainer(TrlAdapter):
             return sampled_ids(model, tokenizer, prompt_ids, config, self.told), None
 
     def write_and_score(self, inputs: Any) -> Any:
-        """Generate and score a batch; `resample` replaces questions with equal rewards."""
+        """Generate and score a batch; `resample` replaces questions whose plans all score alike."""
         if not self.resampling.rounds:
             return self.scored(inputs)
         batch = self.resampling.learnt_from(self, inputs, self.state.global_step)
@@ -201,7 +203,7 @@ class ConductorTrainer(TrlAdapter):
 
     @property
     def constant(self) -> Any:
-        """Prompts of the latest batch of plans: those whose plans all have the same reward."""
+        """The prompts in the latest batch whose plans all have the same reward."""
         return self.reward_funcs[0].constant
 
     def scored(self, inputs: Any) -> Any:
@@ -283,7 +285,7 @@ def gathered(results: StepResults) -> StepResults:
 
 
 def agreed(reason: str) -> str:
-    """Return the first reason to end training that any process has, so that all end together."""
+    """Return the first process's reason to end, so that all end together; empty if none has one."""
     return next((text for text in gather([reason]) if text), "")
 
 
@@ -381,7 +383,7 @@ class StepCallback(Callback):
             self.say(text)
 
     def restore_random(self) -> bool:
-        """Restore the random generators' states at the step's start; return whether a step runs."""
+        """Restore the random states of the running step's start; return False if no step runs."""
         states: Any = self._random
         if states is None:
             return False

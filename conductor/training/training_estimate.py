@@ -214,7 +214,7 @@ SHARE = 0.5  # mean length of a plan, as a share of its token limit
 def formula_seconds(
     training: TrainingJob, batch: DeviceBatch, shape: ModelShape, cards: int
 ) -> StepSeconds:
-    """Estimate the seconds of each phase of a training on GPUs, by a formula, not measured."""
+    """Estimate the seconds of each phase of a training on `cards` GPUs, by a formula."""
     config, sizes = training.config, batch_sizes(training.config)
     weights, layers, plan_tokens = shape.parameters, shape.layers, batch.completion * SHARE
     launch = VLLM_LAUNCH_S if config.grpo.get("use_vllm") else LAUNCH_S
@@ -431,7 +431,7 @@ def _usd(value: Decimal | None) -> str:
 
 
 def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:
-    """Return the batch on each of several devices; prompts are as long as the longest of 50."""
+    """Return each device's batch; prompts are assumed as long as the longest of 50 rows."""
     config, sizes = training.config, batch_sizes(training.config, devices)
     prompts = (training.prompts.shown(row).prompt for row in training.rows(50))
     longest = max(len(prompt.encode()) for prompt in prompts)

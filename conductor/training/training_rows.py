@@ -69,7 +69,7 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
     "plan": ("Take the question apart into steps", "Name the steps that are needed"),
 }
 """Kind of subtask -> its wordings, of which one is drawn independently of the question."""
-ROLES = ("gather", "check", "finish", "plan")  # words that cards share with their phrases count
+ROLES = ("gather", "check", "finish", "plan")  # prefer workers whose cards share phrases' words
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
 SHAPES: tuple[tuple[str, ...], ...] = (
@@ -284,7 +284,7 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
 
 
 class PlanCorpus:
-    """A source of plans for a warm start; each call passes the random generator that draws."""
+    """Draws plans to learn in a warm start; the caller passes the random generator."""
 
     def __init__(
         self, shown_rows: Sequence[ShownRow], form: PlanFormat, recipe: PlanRecipe, seed: int
@@ -306,13 +306,16 @@ class PlanCorpus:
         use this plan with a probability of one half."""
 
     def drawn(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return a prompt and the completion to learn, of a first round or a random later round."""
+        """Return a prompt and the completion to learn: of a first or, at random, a later round."""
         if self._recipe.later and rng.random() < self._recipe.later:
             return self.later(row, rng)
         return row.prompt, self.own.get(row.row) or self.plan(row, rng)
 
     def later(self, row: ShownRow, rng: Random) -> tuple[str, str]:
-        """Return a later round's prompt, with a made-up reply, and a plan or three empty lists."""
+        """Return a later round's prompt, with a made-up reply, and its completion to learn.
+
+        The completion is a plan or, to keep the earlier answer, three empty lists.
+        """
         first_prompt = plan_prompt(self._form, row.question, row.cards)
         turns = later_prompt(
             self._form, first_prompt, self._either(row, rng), made_up_reply(row.question, rng)

@@ -231,7 +231,8 @@ REFUSED = {
     "train {0}/no.toml": NO_FILE.replace("{1}", "training config"),
     "prices list {0}/no.toml": NO_FILE.replace("{1}", "price book"),
     "reprice {1} --book {0}/no.toml": NO_FILE.replace("{1}", "price book"),
-    "ablate --file {0}/no.toml": "The ablation file {0}/no.toml does not exist.",
+    "ablate --file {0}/no.toml": "The ablation file {0}/no.toml does not exist. Give another --"
+    "file.",
     f"run {ONE} --log-dir {{0}}/file": "{0}/file is not a directory; name another --log-dir.",
     f"run {ONE} --dry-run --log-dir {{0}}/file/x": "{0}/file is not a directory; name another "
     "--log",
