@@ -13,6 +13,13 @@ from podium.conductor.parse import read_plan
 from podium.conductor.training.config import TrainingConfig, read_config
 from podium.conductor.training.given_plans import PLANS, own_plans, read_given_plans, read_plans
 from podium.conductor.training.job import TrainingJob, find_job
+from podium.conductor.training.run_folder import (
+    append_line,
+    config_of,
+    read_lines,
+    read_manifest,
+    rewind_lines,
+)
 from podium.conductor.training.training_rows import asking_sentences, plan_corpus
 from podium.harness.errors import UserError
 from podium.harness.workflow import Workflow
@@ -92,12 +99,13 @@ def test_a_given_plan_becomes_steps_of_which_each_reads_all_before(
         ("nonsense", "line 1 of .* is not"),
         ('{"question": "q", "workers": []}', "line 1 of .* is not"),
         ('{"question": "q", "workers": ["a", "b", "c", "d", "e", "f"]}', "has 6 steps, and"),
+        ('{"question": "caf\udce9", "workers": ["a"]}', "line 1 of .* is not"),
     ],
-    ids=["no JSON", "nobody", "too long"],
+    ids=["no JSON", "nobody", "too long", "not UTF-8"],
 )
 def test_a_line_that_is_no_plan_is_refused(line: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "plans.jsonl"
-    path.write_text(line + "\n")
+    path.write_text(line + "\n", errors="surrogateescape")
     with pytest.raises(UserError, match=said):
         read_given_plans(imitating(path))
 
@@ -150,6 +158,38 @@ def test_a_training_begins_from_trainings_and_half_a_last_line_is_left_out(
         "practice-cpu-deep", ["warm_start.kind=own-plans", f'warm_start.runs=["{run}"]']
     )
     assert read_plans(config) == {"a": ("x",)}
+
+
+SEPARATORS = "a\u2028b\u2029c\u0085d\x0b"
+"""Characters that end a line for `str.splitlines`, but not in JSON Lines."""
+
+
+def test_a_line_of_json_may_hold_other_line_separators(tmp_path: Path) -> None:
+    plans, metrics = tmp_path / PLANS, tmp_path / "metrics.jsonl"
+    question = {"step": 1, "question": SEPARATORS, "plan": [["x", []]], "correct": 1.0}
+    plans.write_text(json.dumps(question, ensure_ascii=False) + "\n")
+    assert own_plans([f"{tmp_path}"], 1, 5) == {SEPARATORS: ("x",)}
+    given = {"question": SEPARATORS, "workers": ["x"]}
+    plans.write_text(json.dumps(given, ensure_ascii=False) + "\n")
+    assert read_given_plans(imitating(plans)) == {SEPARATORS: ("x",)}
+    lines = [{"step": step, "completion": SEPARATORS} for step in (1, 2, 3)]
+    for line in lines:
+        append_line(metrics, line)
+    assert read_lines(metrics) == lines
+    with metrics.open("ab") as file:
+        file.write('{"step": 4, "completion": "é'.encode()[:-1])  # killed within a character
+    assert rewind_lines(metrics, 2) == lines[:2] == read_lines(metrics)
+
+
+def test_a_damaged_manifest_of_a_training_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is not a training: it has no manifest\.json"):
+        read_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"config": {')
+    with pytest.raises(UserError, match=r"manifest\.json is damaged \(.*Restore it"):
+        read_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"seed": 1}')
+    with pytest.raises(UserError, match=r"manifest has no configuration .*Train again"):
+        config_of(read_manifest(tmp_path))
 
 
 def test_trainings_that_were_never_right_or_are_none_are_refused(tmp_path: Path) -> None:
