@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _opener(home: str, kind: str, **settings: str) -> Callable[[int | None], Box]:
-    """Return a function that imports the module `home`, which few runs need, and creates a box."""
+    """Return a function that creates a box of class `kind`; only then is `home` imported."""
     return lambda limit: getattr(import_module(f"podium.sandbox.{home}"), kind)(limit, **settings)
 
 

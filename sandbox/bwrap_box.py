@@ -2,7 +2,7 @@
 
 Each program has its own process, network, IPC, mount and host name namespaces; a read-only
 root with /usr, the running Python and nothing else of the machine; two small tmpfs folders; no
-capabilities; the seccomp filter of seccomp.py. All this ends with the program and its processes.
+capabilities; the seccomp filter of seccomp.py. Namespaces and tmpfs end with their processes.
 
 If started by root, the judge (the box's supervisor process) is root with SETUID, SETGID and KILL
 only, and each run gets its own user id, as in the docker box. There is no user namespace, because
@@ -42,7 +42,7 @@ from podium.sandbox.packages import SITE, host_packages, promised_names
 from podium.sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
-"""Oldest usable version of bubblewrap, which can forbid user namespaces and limit a tmpfs."""
+"""Oldest usable bubblewrap (major, minor); older ones cannot forbid user namespaces."""
 LAST_USER = 59_999  # the largest user id of programs (sandbox/inside/isolation.py)
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -144,9 +144,9 @@ def bwrap_argv(
 def why_unusable() -> str | None:
     """Return why bubblewrap cannot be used on this machine, and the fix; None if it works."""
     if platform.machine() not in ("x86_64", "aarch64"):
-        return f"The bwrap sandbox has no system call filter for {platform.machine()}."
+        return f"The bwrap sandbox does not support {platform.machine()}. Choose another box."
     if os.geteuid() == 0 and not switches_users():
-        return "The bwrap sandbox needs an ordinary user, or a root with all its capabilities."
+        return "The bwrap sandbox needs a user other than root, or root with all capabilities."
     try:
         bwrap = _bwrap()
     except SandboxError as error:
@@ -154,7 +154,8 @@ def why_unusable() -> str | None:
     run = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False)
     version = re.search(r"(\d+)\.(\d+)", run.stdout)
     if not version or (int(version[1]), int(version[2])) < OLDEST:
-        return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {run.stdout.strip()!r}."
+        this = run.stdout.strip()
+        return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {this!r}. Upgrade it."
     return _trial()
 
 
@@ -171,7 +172,7 @@ def switches_users() -> bool:
 def filter_file(*, users: bool) -> int:
     """Return the descriptor of a memory file with the seccomp filter for one start of bubblewrap.
 
-    Callers close it. Without `users`, all processes in the box have one uid: more is refused.
+    Callers close it. Without `users`, all processes share one user id: then it refuses more calls.
     """
     file = os.memfd_create("seccomp")
     os.write(file, filter_bytes(RULES if users else {**RULES, **SAME_USER}))
@@ -202,13 +203,14 @@ def _trial() -> str | None:
             argv, pass_fds=[seccomp_fd], capture_output=True, timeout=TRIAL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"The bwrap sandbox does not start: {error}."
+        return f"The bwrap sandbox does not start: {error}. Choose another box."
     finally:
         os.close(seccomp_fd)
     if result.returncode == 0:
         return None
     lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-    return f"The bwrap sandbox does not start: {lines[-1]}{_forbidden()}."
+    reason = f"{lines[-1]}{_forbidden()}. Allow user namespaces or choose another box."
+    return f"The bwrap sandbox does not start: {reason}"
 
 
 def _forbidden() -> str:

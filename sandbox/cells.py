@@ -114,7 +114,7 @@ ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C
 BOOT_S = 30.0
 GRACE_S = 30.0
 """Seconds that a judge may need beyond a run's wall limit, for cleanup and large data."""
-CLOSE_S = 0.5  # until a judge whose stream has ended is killed
+CLOSE_S = 0.5  # seconds until a judge whose stream has ended is killed
 PIECE = 1 << 18
 
 
@@ -202,7 +202,7 @@ class SandboxCell:
     def run(
         self, data: bytes, limits: Limits, grace_s: float = GRACE_S
     ) -> tuple[ProgramOutcome, bool]:
-        """Run the loaded program on one input; return outcome, and if the cell can be reused."""
+        """Run the loaded program on one input; return outcome and whether the cell is reusable."""
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
         order = run_header(len(data), limits)
@@ -280,7 +280,7 @@ PROGRAMS = 2000  # maximum runs in one cell, which then is replaced
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """What is fixed when a cell starts: its image, its limits of memory and of processes."""
+    """Properties of a cell that are fixed when it starts: image, memory and process limits."""
 
     image: str
     memory_bytes: int
@@ -302,7 +302,7 @@ class CellPool:
         self._changed = threading.Condition()
 
     def take(self, kind: CellKind, *, fresh: bool = False) -> SandboxCell:
-        """Return an idle cell of a kind, or a new one; blocks while `limit` cells are in use."""
+        """Return an idle cell or, always if `fresh`, a new one; waits while `limit` are in use."""
         cell, evicted = self._reserve(kind, fresh)
         if evicted:
             evicted.close()
@@ -372,7 +372,7 @@ class CellPool:
         return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
     def _begin(self, kind: CellKind, leases: int) -> SandboxCell:
-        """Start a cell that the pool's counts already include; if it fails, correct the counts."""
+        """Start a cell that the pool has already counted; if that fails, correct the counts."""
         try:
             cell = self._start(kind)
         except BaseException:
@@ -508,7 +508,8 @@ class CellBox(ABC):
             reply = cell.facts()
         except (CellDied, CellStuck) as error:
             self._pool.drop(cell)
-            raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
+            down = f"The {self.name} sandbox is down: {error}"
+            raise SandboxError(f"{down}. See `podium sandbox status`.") from error
         self._pool.give_back(kind, cell)
         return SandboxFacts(self.name, reply["python"], packages=tuple(reply["packages"]))
 

@@ -33,7 +33,7 @@ from podium.sandbox.packages import (
 )
 
 CONTAINER_LABEL = "podium.sandbox"
-"""Docker label of podium's containers. Its images lack the label, else containers inherit it."""
+"""Docker label of podium's containers, not of its images: containers inherit an image's labels."""
 OWNER = "podium.sandbox.owner"
 """Docker label with the host and process that own a container: orphans can be removed."""
 
@@ -44,9 +44,9 @@ def labels() -> dict[str, str]:
 
 
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
-    """Return whether no process can be using a container: its owner process has ended.
+    """Return whether a container is unused because its owner process has ended.
 
-    If the owner is on another host, where it cannot be seen: whether the container has stopped.
+    If the owner is on another host, podium cannot see its end: then a stopped container is unused.
     """
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
     if place != _place():
@@ -71,6 +71,7 @@ def _process(pid: int) -> str:
 
 NEEDED = (24, 0, 6)  # oldest supported Docker Engine, and the oldest that Inspect accepts
 TIMEOUT_S = 60  # timeout of one call to the engine
+CHECK = "Check the engine with `docker info`."
 
 _REASONS = (
     (r"no space left on device",
@@ -112,7 +113,8 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
         if tuple(map(int, numbers)) < NEEDED:
             raise SandboxError(
                 f"The container engine at {_address()} is version {version}, but podium needs "
-                f"Docker Engine {'.'.join(map(str, NEEDED))} or newer."
+                f"Docker Engine {'.'.join(map(str, NEEDED))} or newer. Upgrade it "
+                "(Debian: sandbox/debian-engine.sh), or choose another box."
             )
     except SandboxError:
         client.close()
@@ -159,7 +161,7 @@ def _remove(container: Container) -> bool:
 
 @contextmanager
 def explained() -> Generator[None]:
-    """Turn errors of the container engine in this context into SandboxErrors, not wrong answers."""
+    """Turn the container engine's errors in a `with` block into SandboxErrors with a fix."""
     try:
         yield
     except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
@@ -185,8 +187,8 @@ def explain(error: BaseException) -> SandboxError:
         if match:
             return SandboxError(sentence.format(*match.groups(), where=_address()))
     if isinstance(error, APIError):
-        return SandboxError(f"The container engine refused: {error.explanation}.")
-    return SandboxError(f"The container engine failed: {error}.")
+        return SandboxError(f"The container engine refused: {error.explanation}. {CHECK}")
+    return SandboxError(f"The container engine failed: {error}. {CHECK}")
 
 
 def _address() -> str:
@@ -400,7 +402,7 @@ def clean_engine(*, everything: bool, say: Say) -> int:
 
 
 def _engine_status(client: docker.DockerClient, say: Say) -> bool:
-    """Print the container engine, its images and containers; return if the docker box is ready."""
+    """Print the engine's version, images and containers; return whether the docker box is ready."""
     with explained():
         about: dict[str, Any] = client.info()
     runtimes = sorted(name for name in about["Runtimes"] if "." not in name)

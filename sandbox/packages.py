@@ -23,7 +23,7 @@ SITE = "/opt/podium/site"
 
 @dataclass(frozen=True, slots=True)
 class WheelTarget:
-    """The Python and platform to fetch packages for, e.g. `3.11.2`, `x86_64` and `2.36`."""
+    """The Python and platform to fetch packages for, e.g. `3.11.2`, `x86_64` and glibc `2.36`."""
 
     python: str
     machine: str
@@ -42,7 +42,7 @@ def pins_digest(requirements: Path) -> str:
 
 
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
-    """Install the pinned packages into `folder` with pip, for the Python of `target`."""
+    """Install pinned packages for `target` into `folder` with pip; SandboxError if that fails."""
     if find_spec("pip") is None:
         raise SandboxError(
             f"pip fetches the packages of a sandbox, but {sys.executable} lacks pip. "
@@ -56,7 +56,8 @@ def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     if result.returncode:
         reasons = re.findall(r"^ERROR: (.*)$", result.stderr, re.MULTILINE)
         reasons = reasons or result.stderr.splitlines() or ["no reason given"]
-        raise SandboxError(f"pip cannot fetch the sandbox's packages: {reasons[-1].rstrip('.')}.")
+        fault = f"pip cannot fetch the sandbox's packages: {reasons[-1].rstrip('.')}"
+        raise SandboxError(f"{fault}. Check that pip reaches its package index.")
     shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that contain the path of our Python
 
 
@@ -74,7 +75,7 @@ def wheel_platforms(target: WheelTarget) -> list[str]:
 
 
 def promised_names(image: str) -> tuple[str, ...]:
-    """Return the packages that programs for the basic image may import in any box; else ()."""
+    """Return the packages that programs of the basic `image` may import in any box; else ()."""
     if image != IMAGE:
         return ()
     return tuple(pin.partition("==")[0] for pin in pinned_packages(REQUIREMENTS))
@@ -102,7 +103,8 @@ def fetch_host_packages() -> Path:
             site.replace(folder)
     except OSError as error:
         raise SandboxError(
-            f"The sandbox's packages cannot be written to {folder}: {error}."
+            f"The sandbox's packages cannot be written to {folder}: {error}. Set "
+            "XDG_CACHE_HOME to a writable folder."
         ) from error
     return folder
 

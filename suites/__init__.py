@@ -1,8 +1,8 @@
 """The registry of benchmark suites by name: each has questions from pinned data and a grader.
 
 Suites NAME@START..END (a window of dates) and NAME@unseen (practice questions in other wordings)
-are made on demand. Two functions guard the eval splits: `strip_instruction` gives the texts that
-are compared to find a question that is in two suites, and `log_eval_access` logs each read.
+are made on demand. Two functions protect the eval splits: `strip_instruction` returns the bare text
+by which a question that is in two suites is found, and `log_eval_access` logs each read.
 """
 
 import json
@@ -60,11 +60,11 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
     """Maps names to suites; a name may end in `@START..END` (dates) or `@unseen` (other wordings).
 
     Iteration yields only registered names, without `@`. A lookup raises KeyError if the name is
-    unknown, and UserError if its suite does not support the text after `@` (such as a wrong date).
+    unknown, and UserError if the text after `@` is wrong for the suite, such as an invalid date.
     """
 
     def __init__(self, *listed: Suite[Any]) -> None:
-        """Register the suites `listed`; other releases and names with `@` are made on lookup."""
+        """Register suites; a lookup makes LiveCodeBench's other releases and names with `@`."""
         self._listed = {suite.name: suite for suite in listed}
         self._described = dict[str, Suite[Any]]()
 
@@ -98,7 +98,8 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
             )
         if not isinstance(suite, LiveCodeBench):
             raise UserError(
-                f"There is no suite {name!r}: the questions of {plain!r} have no dates."
+                f"There is no suite {name!r}: the questions of {plain!r} have no dates. "
+                f"Use {plain!r}."
             )
         return replace(suite, window=read_window(window))
 
@@ -130,9 +131,9 @@ def strip_instruction(question: Question) -> str:
 def log_eval_access(
     log_dir: Path, suite: Suite[Any], n: int, *, split: Split = "eval", reason: str = ""
 ) -> None:
-    """Append a row to the log of reads in `log_dir`: `n` questions of a suite's split are read now.
+    """Log in `log_dir`/openings.jsonl that `n` questions of a suite's split are read now, and why.
 
-    Rows without the field `prompt` (name of the suite's prompt) are older than that field.
+    Older rows of the log lack the field `prompt`, the name of the suite's prompt.
     """
     row = {
         "opened": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -150,7 +151,7 @@ def log_eval_access(
 
 
 class SuitesRoom(ModuleType):
-    """Makes this package a mapping, so that the older `podium.suites["math500"]` still works."""
+    """Makes this package a mapping: `podium.suites["math500"]`, the older way, still works."""
 
     def __getitem__(self, name: str) -> Suite[Any]:
         """Return the suite with this name; KeyError if no suite has it."""

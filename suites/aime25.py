@@ -1,6 +1,6 @@
 """AIME 2025, exams I and II: 30 problems with integer answers, and recorded replies to them.
 
-With 30 independent questions, one pass has a standard error of about nine percentage points.
+With 30 questions, accuracy in one pass has a standard error of about nine percentage points.
 """
 
 import hashlib
@@ -72,7 +72,7 @@ SATURN_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Aime25(PromptedSuite):
-    """The AIME 2025 suite; text SUFFIX ends an `official` prompt, PREFIX begins a `paper` one."""
+    """The AIME 2025 suite: SUFFIX ends an `official` prompt, PREFIX begins a `paper` prompt."""
 
     name: str = "aime25"
     version: str = "4-A"
@@ -150,21 +150,23 @@ def aime25(
 
 
 def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
-    """Return the questions of 30 data rows in the order I-1 to II-15, with ids like aime25-II-3."""
+    """Return the questions aime25-I-1 to aime25-II-15 of 30 rows; UserError if out of order."""
     ids = [f"aime25-{paper}-{n}" for paper in PAPERS for n in range(1, PROBLEMS + 1)]
     for name, row in zip(ids, rows, strict=True):
         row_id = str(row.get("id", row.get("question_id", "")))
         if row_id.startswith("aime25-") and row_id != name:
-            raise UserError(f"The rows of AIME25 are out of order: {row_id} stands for {name}.")
+            wrong = f"The rows of AIME25 are out of order: {row_id} is in the place of {name}"
+            raise UserError(f"{wrong}. Sort them by exam and number.")
     return [_question(name, row, prompt) for name, row in zip(ids, rows, strict=True)]
 
 
 def _refuse_malformed(row: Mapping[str, object], origin: str) -> None:
     if not str(row.get("problem") or "").strip():
-        raise UserError(f"{origin} has no `problem`.")
+        raise UserError(f"{origin} has no `problem`. Add the problem's text.")
     answer = str(row.get("answer"))
     if not (answer.isascii() and answer.isdigit() and len(answer) <= 3):
-        raise UserError(f"{origin}: its `answer` {answer[:40]!r} is not an integer from 0 to 999.")
+        wrong = f"its `answer` {answer[:40]!r} is not an integer from 0 to 999"
+        raise UserError(f"{origin}: {wrong}. Correct the row.")
 
 
 def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
@@ -179,10 +181,10 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
 
 
 def saturn_cassette(data: str | Path | None = None) -> Path:
-    """Return the path of the recorded AIME25 replies, a cassette in the user's cache.
+    """Return the path of the cassette (file of recorded replies) for AIME25, in the user's cache.
 
-    The file is built on first use. Its name has a digest of the data source, the questions and the
-    import version, so that any change makes another file. Raises UserError if data is missing.
+    The file is built on first use. Its name has a digest of the data source, the prompts and
+    SATURN_IMPORT, so that any change makes another file. Raises UserError if data is missing.
     """
     local_path(RECORDED, data)  # fails before a request to the hub if the replies are missing
     source, suite = sources()[RECORDED], Aime25(data)

@@ -82,7 +82,7 @@ class DatasetSuite:
 
 @dataclass(frozen=True, slots=True)
 class PromptedSuite(DatasetSuite):
-    """A suite with two prompts: `official` is its authors', `paper` that of the Conductor paper."""
+    """A suite with two prompts: `official` (the usual one) and `paper` (of the Conductor paper)."""
 
     prompt: Prompt = OFFICIAL
     prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
@@ -104,7 +104,9 @@ def refuse_unknown_split(name: str, split: Split, splits: Sequence[Split]) -> No
 def unsealed(question: Question) -> str:
     """Return a question's target; ValueError if the question is sealed (has no target)."""
     if question.target is None:
-        raise ValueError(f"{question.id} is sealed, so it cannot be graded.")
+        raise ValueError(
+            f"{question.id} is sealed (has no target). Grade the question as its suite loads it."
+        )
     return question.target
 
 
@@ -116,7 +118,7 @@ def required_box(box: Box | None, name: str) -> Box:
 
 
 def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
-    """Decorate a task function (below `@task`): Inspect prints its UserErrors without traceback."""
+    """Decorate a task function, below `@task`: Inspect shows its UserErrors without traceback."""
 
     @wraps(make)
     def made(*args: Params.args, **kwargs: Params.kwargs) -> Task:
@@ -144,13 +146,13 @@ class CardTable(BaseModel, extra="forbid", frozen=True):
 
 
 def card(name: str) -> Card:
-    """Return a suite's description from cards.toml; UserError names an invalid field."""
+    """Return a suite's description from cards.toml; UserError if a field there is invalid."""
     return cards()[name]
 
 
 @cache
 def cards(path: Path = CARDS) -> dict[str, Card]:
-    """Return a TOML file's suite descriptions by suite name; UserError names an invalid field."""
+    """Return a TOML file's suite descriptions by suite name; UserError if a field is invalid."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -183,7 +185,7 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return metadata of a four-option question: options as printed, alphabetical rank of each."""
+    """Return a question's metadata: four options as printed, and the alphabetical rank of each."""
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),
@@ -210,5 +212,5 @@ def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grad
 
 
 def read_options(question: Question, reply: str) -> Reading[str]:
-    """Return the option letter that a reply chooses, with the rule and the steps that read it."""
+    """Return the letter that a reply chooses, None if it has none, and how the letter was read."""
     return read_choice(reply, question.metadata.get("choices", ()))

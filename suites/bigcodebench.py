@@ -75,7 +75,7 @@ class BigCodeBench(UnitTestedSuite):
         return [question for question in every if question.id not in skipped_tasks()]
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a data row of the hub or the authors; UserError if malformed."""
+        """Return the question of a row in the hub's or authors' schema; UserError if malformed."""
         fields = {
             "task_id": row.get("task_id") or None,
             "prompt": row.get("complete_prompt") or row.get("prompt") or None,
@@ -87,7 +87,10 @@ class BigCodeBench(UnitTestedSuite):
         name, prompt, code_prompt, test, entry = map(str, fields.values())
         total = _count_tests(test)
         if not total or f"def {entry}(" not in prompt:
-            raise UserError(f"{where}: {name} cannot be used: it has no tests, or no function.")
+            raise UserError(
+                f"{where}: {name} cannot be used: it has no tests, or no function {entry}. "
+                "Correct or delete the row."
+            )
         return Question(
             id=name,
             text=f"{INSTRUCTION}\n```\n{prompt.strip()}\n```\n",

@@ -2,7 +2,7 @@
 
 As published, program and check share a process, so a program can end it early, override `==` or
 read expected values. Here (code_checks_inside.py) one process calls the program, and another runs
-the check on the results. A verdict counts only after a random token that the program cannot know.
+the check on the results. Each verdict must begin with a random token that no program can know.
 """
 
 import ast
@@ -53,15 +53,15 @@ STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint", "\n```")
 
 @dataclass(frozen=True, slots=True)
 class CheckCode:
-    """The code by which a data set checks a program for one problem."""
+    """A data set's code that checks a program; `names`: the program's functions that it calls."""
 
     text: str
     names: Sequence[str]
     setup: str = ""
     """Code of the data set that the check needs, such as the prompt's helpers, or imports."""
     by_text: bool = False
-    """Whether arguments of calls are instances of the program's own classes: then the program's
-    process receives each call as source text."""
+    """Whether the check passes instances of the program's own classes to the program: then the
+    program's process receives each call as source text."""
 
     def as_json(self) -> str:
         """Return the check as JSON text, which a question has as its target."""
@@ -151,7 +151,7 @@ class _CheckRun:
         return ""
 
     def grade(self, message: dict[str, Any]) -> Grade:
-        """Return the grade by a check's last message; an assertion in a loop counts once."""
+        """Return the grade by a check's last message; an assertion in a loop counts as one test."""
         asserts = self.check.asserts
         passed = message.get("passed") is True
         tests_passed = len(asserts) if passed else sum(line < message["line"] for line in asserts)
@@ -177,7 +177,7 @@ class UnitTestedSuite(DatasetSuite):
 
     @abstractmethod
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row; UserError if the row lacks a field."""
+        """Return the question of a published row; UserError, which names `where`, if malformed."""
 
     def program(self, question: Question, reply: str) -> str | None:
         """Return the reply's program, with the prompt's helpers; None if the reply has none."""
@@ -212,10 +212,10 @@ def no_program(tests: int) -> Grade:
 
 
 def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) -> None:
-    """Raise UserError if one of the `fields` of a raw row of `origin` is missing or not text."""
+    """Raise UserError, which names `origin`, if one of a row's `fields` is missing or not text."""
     for field_name in fields:
         if not isinstance(row.get(field_name), str):
-            raise UserError(f"{origin}: {field_name} is missing or not text.")
+            raise UserError(f"{origin}: {field_name} is missing or not text. Correct the row.")
 
 
 @cache
@@ -233,7 +233,7 @@ def run_once(
 
 
 def read_report(outcome: ProgramOutcome, read: Callable[[Any], Any]) -> Any:
-    """Return what `read` makes of a run's JSON report (maybe forged); None if it is invalid."""
+    """Return `read(report)` for a run's JSON report, which may be forged; None if it is invalid."""
     if outcome.status == "exited" and outcome.exit_code == 0:
         with suppress(ValueError, LookupError, TypeError, RecursionError):
             return read(json.loads(outcome.result))
@@ -246,7 +246,7 @@ def _call_result(report: Any) -> Any:
 
 
 def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a result") -> str:
-    """Return why a process ended without a report: the limit, or the last line of its stderr."""
+    """Return why a run gave no report: its limit, or stderr's last line, or else `otherwise`."""
     if outcome.status != "exited":
         return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()

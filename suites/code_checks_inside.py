@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias, cast
 
 MOST_CALLS = 256
-"""Maximum number of program calls predicted per run of a check: a prediction may not end."""
+"""Maximum number of program calls predicted per run of a check, which might loop for ever."""
 
 FRAMES = 20
 """Stack frames of this code below the program's: they count towards Python's recursion limit."""
@@ -38,7 +38,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 
 
 def decode(value: Any) -> Any:
-    """Return the value of type-tagged JSON; the inverse of `encode`."""
+    """Return the value of type-tagged JSON, e.g. of `{"set": [1]}`; the inverse of `encode`."""
     if not isinstance(value, dict):
         return value
     ((tag, content),) = cast(dict[str, Any], value).items()
@@ -58,7 +58,10 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return a function that calls the program; with `setup` (code), a call is source text."""
+    """Return a function that makes a call (JSON) of the program and returns the result as a list.
+
+    With `setup`, code that is executed first, a call's only argument is its source text.
+    """
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)
@@ -131,7 +134,7 @@ class Unknown:
     """The placeholder result of a call not made yet, while a check's next calls are predicted.
 
     Each comparison with it is true, so the check goes on. The predicted calls are only guesses: the
-    real check compares each call before it uses a result.
+    real check uses a result only if its own call is the predicted one.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -171,7 +174,7 @@ class Check:
     """A data set's check, with the program's calls made so far and their results."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        """Unpack the order: check, token, known results; discard what the check prints."""
+        """Unpack the order (check, token, known results); discard what the check prints."""
         self.setup, self.names = order["setup"], order["names"]
         self.tree = ast.parse(order["text"])
         if order["by_text"]:

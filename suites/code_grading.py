@@ -35,7 +35,7 @@ SLOW = -3
 
 Rules = Literal["real", "official"]
 LIMITS = Limits()
-"""Limits per test: LiveCodeBench's 6 s as CPU time, 18 s of real time, memory as podium chose."""
+"""Limits per test: LiveCodeBench's 6 s, as CPU time; other limits are podium's own."""
 FLOAT_TOLERANCE = 1e-9
 """Tolerance for floats that a method returns, by `real` rules: a share of the larger value."""
 NEAR = 0.2
@@ -311,7 +311,10 @@ class _ProgramRun:
     def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
-        """Run the tests `order` (indices); failure near a time limit ends this only if `alone`."""
+        """Run the tests with indices `order`; with `stop_early`, only until one fails.
+
+        Unless `alone`, a time near the limit is no failure yet: the test may be run again.
+        """
         if not order:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))

@@ -41,6 +41,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared/data"
 """The default data folder, beside a source checkout; PODIUM_DATA overrides it."""
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
+AGAIN = "Remove this copy of the data, then run `podium data fetch SUITE`."
 REACH_S = 10.0
 """Timeout, in seconds, of the request that tests whether the Hugging Face hub answers."""
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
@@ -55,11 +56,9 @@ def parse_rows(content: bytes, path: Path) -> Rows:
         rows = _parse_text(text, Path(path.name.removesuffix(".gz")).suffix)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
         # The error is not chained, because its text has parts of the data.
-        raise UserError(f"{path} cannot be read. Fetch it again.") from None
+        raise UserError(f"{path} cannot be read. {AGAIN}") from None
     if not all(isinstance(row, dict) for row in rows):
-        raise UserError(
-            f"{path} cannot be read: one of its rows is not a JSON object. Fetch it again."
-        )
+        raise UserError(f"{path} cannot be read: one of its rows is not a JSON object. {AGAIN}")
     return cast(Rows, rows)
 
 
@@ -71,7 +70,7 @@ def parquet_rows(path: Path) -> Rows:
         return cast(Any, parquet).read_table(path).to_pylist()
     except (ValueError, NotImplementedError, OSError) as error:  # Arrow raises subclasses
         reason = first_line(error)[:160]
-        raise UserError(f"{path} cannot be read as parquet ({reason}). Fetch it again.") from error
+        raise UserError(f"{path} cannot be read as parquet ({reason}). {AGAIN}") from error
 
 
 def _parse_text(text: bytes, suffix: str) -> list[object]:
@@ -124,7 +123,7 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
 
     @property
     def public(self) -> tuple[Original, ...]:
-        """The files to download from GitHub: this source's file, or the originals it is made of."""
+        """Files to download from GitHub: this source's file or its originals; () if none."""
         if self.at is None:
             return self.originals
         return (Original(at=self.at, path=self.path, size=self.size or 0, sha256=self.sha256),)
@@ -138,7 +137,7 @@ def sources() -> dict[str, DataSource]:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Return the folder of local data: `data`, PODIUM_DATA, shared/data or podium's cache."""
+    """Return the local data folder: `data`, PODIUM_DATA, shared/data if present, podium's cache."""
     folder = data or os.environ.get("PODIUM_DATA")
     return Path(folder or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
 
@@ -214,30 +213,30 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
     if source.sha256 and digest != source.sha256:
         raise UserError(
             f"{path} is not the pinned file: its sha256 is {digest[:12]}, not {source.sha256[:12]}"
-            ". Move it away, then download the pinned file with `podium data fetch`."
+            f". Move it away, then download the pinned file with `podium data fetch {name}`."
         )
     return content
 
 
 def held_bytes(source: DataSource, path: Path) -> bytes:
-    """Return the content of a source's local file; a .gz copy of a plain file is unpacked."""
+    """Return a local file's content, unpacked if `path` is its .gz copy; UserError if damaged."""
     content = path.read_bytes()
     if path.name == Path(source.file).name:
         return content
     try:
         return unpack_gzip(content)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
-        raise UserError(f"{path} cannot be read. Fetch it again.") from None
+        raise UserError(f"{path} cannot be read. {AGAIN}") from None
 
 
 def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
     """Return a source's rows; UserError if a column is missing or their number is not as pinned."""
     if source.rows is not None and len(rows) != source.rows:
-        raise UserError(f"{origin} has {len(rows)} rows, not the pinned {source.rows}.")
+        raise UserError(f"{origin} has {len(rows)} rows, not the pinned {source.rows}. {AGAIN}")
     for number, row in enumerate(rows, start=1):
         for column in source.columns:
             if column not in row:
-                raise UserError(f"{origin}, row {number} has no column {column!r}.")
+                raise UserError(f"{origin}, row {number} has no column {column!r}. {AGAIN}")
     return rows
 
 
@@ -246,7 +245,7 @@ def refuse_duplicates(questions: Sequence[Question], origin: str) -> Sequence[Qu
     ids = [question.id for question in questions]
     if len(set(ids)) < len(ids):
         twice = next(id for index, id in enumerate(ids) if id in ids[:index])
-        raise UserError(f"{origin} has the id {twice!r} twice.")
+        raise UserError(f"{origin} has the id {twice!r} twice. Give each row its own id.")
     return questions
 
 
@@ -263,7 +262,7 @@ class HubError(Exception):
 
 @contextmanager
 def hub_left_alone() -> Generator[None]:
-    """Switch the hub off in a `with` block: requests raise HubError; its cache is still read."""
+    """In a `with` block, requests to the hub raise HubError; the hub's cache is still read."""
     token = ALONE.set(True)
     try:
         yield

@@ -83,7 +83,7 @@ GENERATED = DataFinding("ok", "generated; nothing to fetch")
 
 @dataclass(frozen=True, slots=True)
 class DataItem:
-    """What a name stands for in `podium data`: a suite and its data sources, or sources alone."""
+    """A name in `podium data` with its data sources; `suite` is None if no suite has this name."""
 
     name: str
     sources: tuple[str, ...]
@@ -200,7 +200,7 @@ def _check_file(source: DataSource, path: Path) -> str:
 def _check_questions(
     suite: Suite[Any], data: str | Path | None, absent: bool
 ) -> Iterable[DataFinding]:
-    """Yield a finding per split of a suite, loaded offline; if data is `absent`, omit failures."""
+    """Load each split of a suite offline and yield its state; omit failures if data is `absent`."""
     with hub_left_alone():
         for split in suite.splits:
             finding = _finding(
@@ -218,7 +218,8 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
     promised = suite.card.sizes.get(split, size)
     if size != promised:
         raise UserError(
-            f"{suite.name}, {split}, has {size} questions, but its card says {promised}."
+            f"{suite.name}, {split}, has {size} questions, but its card says {promised}. "
+            "Fetch the data again, or correct the card's sizes."
         )
     return size
 
@@ -263,7 +264,7 @@ def _fetch_item(
 
 
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
-    """Download a data source, after its size and licence are printed; UserError if that fails."""
+    """Print a data source's origin and licence, then download it; UserError if that fails."""
     source = sources()[name]
     path, fault = local_file(source, data), None
     if source.public:
@@ -294,7 +295,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
-    """Return a row for each data source of `names` (default all): name, size, licence, file."""
+    """Return name, bytes, from, here, file and licence of the sources of `names` (default all)."""
     tables = [name for item in data_items(names) for name in item.sources] if names else sources()
     listed = {name: sources()[name] for name in tables}
     return [
@@ -345,7 +346,7 @@ def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
 
 
 def suite_of_source(source: str) -> str | None:
-    """Return the suite to which a data source belongs, the longest prefix of its name, or None."""
+    """Return the suite of a data source, the longest suite name that starts its name, or None."""
     fitting = [name for name in SUITES if source == name or source.startswith(f"{name}-")]
     return max(fitting, key=len, default=None)
 
@@ -477,7 +478,7 @@ def _reaching(url: str, path: Path) -> Generator[None]:
 
 
 def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: str) -> None:
-    """Build a data file from originals, downloaded first; UserError if it is not as pinned."""
+    """Build a data file from its originals by a recipe of MAKERS; UserError if not as pinned."""
     folder = path.with_name(f".{path.name}.originals")
     copies = {original.path: folder / original.sha256[:12] for original in originals}
     with _refusing_disk(folder):
@@ -502,7 +503,7 @@ def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: st
 
 
 def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield AIME 2025 problems with ids like aime25-II-3, without the instruction at their end."""
+    """Yield a file's AIME 2025 problems with ids like aime25-II-3, without the last instruction."""
     (file,) = copies.values()
     suffix = "\nPlease reason step by step, and put your final answer within \\boxed{}."
     for index, line in enumerate(file.read_bytes().splitlines()):
@@ -512,7 +513,7 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
 
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield the replies in Lighteval's `details` files, with token counts in place of tokens."""
+    """Yield a row per reply in Lighteval's `details` files, with token counts instead of tokens."""
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}

@@ -40,7 +40,7 @@ from podium.suites.base import (
     unsealed,
     user_errors,
 )
-from podium.suites.data import Rows, check_rows, data_folder, hub_file, local_bytes, sources
+from podium.suites.data import AGAIN, Rows, check_rows, data_folder, hub_file, local_bytes, sources
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml of the authors' encrypted archive, and of the CSV file that it contains."""
@@ -87,11 +87,11 @@ class GpqaDiamond(PromptedSuite):
         return gpqa_questions(read_own_rows(path), self.prompt)
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Reorder an epoch-1 question's options for `epoch`: each moves the right letter by 1."""
+        """Reorder an epoch-1 question's options: the right letter moves by one per epoch."""
         return rotate_options(question, epoch)
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by its option letter, as the question of its epoch orders options."""
+        """Grade a reply by its option letter; `question` must be that of the reply's epoch."""
         return grade_choice(question, reply)
 
     def read(self, question: Question, reply: str) -> Reading[str]:
@@ -130,7 +130,7 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
-    """Return question id -> right option's index in epoch 1: (rank of id's sha256 + 1) modulo 4."""
+    """Return {id: index of the right option in epoch 1}: rank of the id's sha256 + 1, modulo 4."""
     ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
     return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
 
@@ -188,7 +188,7 @@ def official_rows(data: str | Path | None = None) -> Rows:
 
 def read_own_rows(path: Path) -> Rows:
     """Return the rows of a user's file; UserError if it lacks a column of the official CSV."""
-    rows, refused = Rows(), f"{path} has no rows."
+    rows, refused = Rows(), f"{path} has no rows. Give one row per question."
     try:
         rows = [row for _, row in read_rows(path)]
     except UserError as error:  # not chained: it may quote the data
@@ -199,12 +199,12 @@ def read_own_rows(path: Path) -> Rows:
 
 
 def refuse_incomplete_rows(rows: Rows, source: str) -> Rows:
-    """Return the rows; UserError if a cell is missing or empty, or if ids or answers repeat."""
+    """Return the rows; UserError if a cell is empty, an id repeats or a wrong option is right."""
     for number, row in enumerate(rows, start=1):
         _refuse_incomplete(row, f"{source}, row {number}")
     for id, times in Counter(row[ID] for row in rows).items():
         if times > 1:
-            raise UserError(f"{source} has the {ID} {id!r} twice.")
+            raise UserError(f"{source} has the {ID} {id!r} twice. Give each row its own.")
     return rows
 
 
@@ -226,17 +226,17 @@ def _parsed_csv(content: bytes, source: str) -> Rows:
         text = io.StringIO(content.decode("utf-8-sig"), newline="")
         rows = cast(Rows, list(csv.DictReader(text, strict=True)))
     if rows is None:
-        raise UserError(f"{source} cannot be read as CSV in UTF-8.")
+        raise UserError(f"{source} cannot be read as CSV in UTF-8. {AGAIN}")
     return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], source), source)
 
 
 def _refuse_incomplete(row: dict[str, object], place: str) -> None:
     for column in (ID, QUESTION, RIGHT, *WRONG):
         if column not in row:
-            raise UserError(f"{place} has no column {column!r}.")
+            raise UserError(f"{place} has no column {column!r}. Add the column.")
         value = row[column]
         if not (isinstance(value, str) and value.strip()):
-            raise UserError(f"{place}: its {column!r} is empty or not text.")
+            raise UserError(f"{place}: its {column!r} is empty or not text. Correct the row.")
     right, *wrong = (str(row[column]).strip() for column in (RIGHT, *WRONG))
     if right in wrong:
-        raise UserError(f"{place}: its {RIGHT!r} is also an incorrect answer.")
+        raise UserError(f"{place}: its {RIGHT!r} is also an incorrect answer. Correct the row.")

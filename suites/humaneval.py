@@ -38,8 +38,10 @@ class HumanEval(UnitTestedSuite):
         prompt, entry = row["prompt"], row["entry_point"]
         text = f"{row['test'].rstrip()}\n\ncheck({entry})\n"
         if f"def {entry}(" not in prompt or not (compiles(prompt) and compiles(text)):
-            refused = f"{where}: {row['task_id']} cannot be used"
-            raise UserError(f"{refused}: its prompt or test is not Python code.")
+            refused = (
+                f"{where}: {row['task_id']} cannot be used: its prompt or test is not Python code"
+            )
+            raise UserError(f"{refused}. Correct or delete the row.")
         return Question(
             id=row["task_id"],
             text=INSTRUCTION + prompt,

@@ -128,7 +128,7 @@ def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnviro
 
 @solver
 def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  # noqa: B008
-    """Return a solver that records Inspect's sandbox; UserError if programs cannot run in it."""
+    """Return a solver that logs facts on Inspect's sandbox; UserError if it cannot run programs."""
     facts_by_box: dict[str, dict[str, Any]] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -273,7 +273,7 @@ class InspectBox:
         """Do nothing: Inspect closes its sandbox."""
 
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
-        """Return outcomes of the first inputs in `chunk`; if the judge dies, retry one input."""
+        """Return outcomes of the first inputs in `chunk`; if the judge dies, try just the first."""
         try:
             with cells.CORES.all() if alone else cells.CORES.one():
                 return _outcomes(self._ask(job, chunk)[1])

@@ -220,7 +220,7 @@ def _with_unit(match: re.Match[str]) -> str:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """Return the words in a LaTeX font command between « and », but numbers and functions bare."""
+    """Return the words in a LaTeX font command between « and »; numbers and functions without."""
     content = match[1].replace("\u00ab", " ").replace("\u00bb", " ")
     if len(content) > 1 and content.strip()[:1] + content.strip()[-1:] == "$$":
         return content.replace("$", " ")
@@ -376,6 +376,7 @@ class Measured:
     unit: str = ""
     """The unit in symbols, such as `m/s^2`, or empty."""
     words: str = ""
+    """Words that are neither a unit nor things counted, such as `or so`; empty if none."""
     scale: int = 1
     percent: bool = False
     counted: bool = False

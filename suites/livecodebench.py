@@ -123,7 +123,7 @@ def user_prompt(content: str, starter: str) -> str:
 
 @cache
 def errata() -> Mapping[str, str]:
-    """Return the authors' flags of faulty problems, by problem id or title."""
+    """Return the kind of fault that the authors found in a problem, by problem id or title."""
     table = tomllib.loads(ERRATA.read_text(encoding="utf-8"))
     return {name: flag for flag, names in table.items() for name in names}
 
@@ -159,7 +159,7 @@ class Release:
 
     @property
     def dates(self) -> str:
-        """Contest months of the release; for v2 ... v5 alone, only the last month is published."""
+        """Contest months; only the last is published, unless the release is v6 or includes v1."""
         if self.first == LAST:
             return NEWEST_DATES
         until = UNTIL[self.last - 1]
@@ -228,7 +228,7 @@ def window_of(start: str | None, end: str | None) -> Window:
         if not date:
             raise UserError(f"{day!r} is not a date. Write a window as 2024-08-01..2025-02-01.")
     if start and end and end < start:
-        raise UserError(f"The window {start}..{end} ends before it starts.")
+        raise UserError(f"The window {start}..{end} ends before it starts. Exchange the dates.")
     return Window(start or "", end or "")
 
 
@@ -291,7 +291,8 @@ class LiveCodeBench:
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
         if not chosen:
             raise UserError(
-                f"Suite {self.name} has no problem, because no contest is in its window."
+                f"Suite {self.name} has no problem, because no contest is in its window. "
+                f"Choose other dates; the release has {self.release.dates}."
             )
         return [livecodebench_question(entry) for entry in chosen]
 
@@ -322,7 +323,7 @@ class LiveCodeBench:
         return Grade(float(passed), program, explanation, facts)
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the share of public tests that the program passes; SandboxError from `box`."""
+        """Grade by the share of public tests that the program passes, run in the sandbox `box`."""
         return grade_on_shown_tests(question, reply, box)
 
     def _indexes(self) -> list[RowIndex]:
@@ -336,8 +337,8 @@ class LiveCodeBench:
         if tests := find_tests(target, question.id):
             return tests
         raise UserError(
-            f"The data of {self.name} and the question asked ({target[:19]}) have different tests "
-            f"for {question.id}. Grade with the data file of that question."
+            f"The data of {self.name} has other tests for {question.id} than the graded question "
+            f"(digest {target[:19]}). Use the data file that the question was read from."
         )
 
 
@@ -383,7 +384,7 @@ def livecodebench(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """LiveCodeBench code generation: a release by the hub's tag, dates YYYY-MM-DD, inclusive.
+    """LiveCodeBench code generation: a release by the hub's tag, dates YYYY-MM-DD, each at 00:00.
 
     Besides pass@1 it reports pass@5 and pass@10 if there are as many epochs, and pass@1 by
     difficulty and by platform. Programs run in the sandbox of --sandbox (default docker), or in one

@@ -25,7 +25,7 @@ from podium.harness.errors import UserError
 from podium.harness.files import cache_folder, parse_json, read_rows, refuse_absent
 from podium.suites.code_checks import refuse_untold
 from podium.suites.code_grading import ProgramCase, ProgramTests
-from podium.suites.data import DataSource, data_folder, hub_file
+from podium.suites.data import AGAIN, DataSource, data_folder, hub_file
 
 FIELDS = (
     *("question_id", "question_title", "question_content", "platform", "contest_date"),
@@ -99,7 +99,8 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
     if digest not in LOCATIONS:
         return None
     path, offset, length = LOCATIONS[digest]
-    changed = f"{path} changed while it was in use: it no longer has the tests of {question_id}."
+    changed = f"{path} changed while it was in use: it no longer has the tests of {question_id}"
+    changed += ". Restore the file and run the same command again."
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -120,7 +121,8 @@ def read_index(path: Path, origin: Path | None = None) -> RowIndex:
             if line.strip():
                 entry = _indexed_problem(line, offset, f"{origin or path}, line {number}")
                 if entry.question_id in entries:
-                    raise UserError(f"{origin or path} has question {entry.question_id} twice.")
+                    twice = f"{origin or path} has question {entry.question_id} twice"
+                    raise UserError(f"{twice}. Delete one of the rows.")
                 entries[entry.question_id] = entry
             offset += len(line)
     return RowIndex(
@@ -138,7 +140,7 @@ def _indexed_problem(line: bytes, offset: int, place: str) -> IndexedProblem:
     with suppress(ValueError):
         row = parse_json(line)
     if not isinstance(row, dict):
-        raise UserError(f"{place} is not a JSON object.")
+        raise UserError(f"{place} is not a JSON object. Correct or delete the row.")
     row = cast(dict[str, Any], row)
     refuse_untold(row, FIELDS, f"{place} is not a raw LiveCodeBench row")
     try:
@@ -147,8 +149,8 @@ def _indexed_problem(line: bytes, offset: int, place: str) -> IndexedProblem:
         tests = program_tests(row)
         public = tuple((case.input, case.output) for case in public_cases(row))
     except ValueError as error:
-        name = row["question_id"]
-        raise UserError(f"{place}: question {name} cannot be used: {error}.") from error
+        problem = f"question {row['question_id']} cannot be used: {error}"
+        raise UserError(f"{place}: {problem}. Correct or delete the row.") from error
     return IndexedProblem(
         **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
         public=public,
@@ -161,7 +163,7 @@ def _indexed_problem(line: bytes, offset: int, place: str) -> IndexedProblem:
 
 
 def note_locations(index: RowIndex, path: Path) -> None:
-    """Add the rows of an index to the table LOCATIONS, without lock: an assignment is atomic."""
+    """Add an index's rows to the table LOCATIONS; needs no lock, since an assignment is atomic."""
     for entry in index.entries:
         LOCATIONS[entry.digest] = path.absolute(), entry.offset, entry.length
 
@@ -204,13 +206,14 @@ def pinned_index(
         path = hub_file(source, otherwise, f"{name} of {source.hub}")
     mismatch, size = f"{path} is not the pinned file", path.stat().st_size
     if source.size is not None and size != source.size:
-        raise UserError(f"{mismatch}: it has {size:,} bytes, not {source.size:,}. Fetch it again.")
+        raise UserError(f"{mismatch}: it has {size:,} bytes, not {source.size:,}. {AGAIN}")
     index = index_file(path)
     if index.sha256 != source.sha256:
         digests = f"its sha256 is {index.sha256[:12]}, not {source.sha256[:12]}"
-        raise UserError(f"{mismatch}: {digests}. Fetch it again.")
+        raise UserError(f"{mismatch}: {digests}. {AGAIN}")
     if len(index.entries) != source.rows:
-        raise UserError(f"{path} has {len(index.entries)} rows, not the pinned {source.rows}.")
+        count = len(index.entries)
+        raise UserError(f"{path} has {count} rows, not the pinned {source.rows}. {AGAIN}")
     return index
 
 
@@ -227,7 +230,7 @@ def index_raw_rows(path: Path) -> RowIndex:
     else:
         index = index_file(path)
     if not index.entries:
-        raise UserError(f"{path} has no rows.")
+        raise UserError(f"{path} has no rows. Give one row per problem.")
     return index
 
 

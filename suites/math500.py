@@ -33,6 +33,7 @@ SIZES: Mapping[Split, int] = {"train": 300, "validation": 100, "eval": 100}
 
 COLUMNS = ("problem", "answer", "subject", "level", "unique_id")
 SHOWN = 200
+FETCH = "Use the file of `podium data fetch math500`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,10 @@ class Math500(DatasetSuite):
         """Return a file's questions; raises UserError unless 500 rows have the hub's columns."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != sources()["math500"].rows:
-            raise UserError(f"{path} has {len(rows)} rows, but MATH-500 has 500.")
+            raise UserError(f"{path} has {len(rows)} rows, but MATH-500 has 500. {FETCH}")
         for (number, row), column in product(enumerate(rows, start=1), COLUMNS):
             if not str(row.get(column) or "").strip():
-                raise UserError(f"{path}, row {number} has no `{column}`.")
+                raise UserError(f"{path}, row {number} has no `{column}`. {FETCH}")
         return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
@@ -120,9 +121,9 @@ def math500_all(limit: int | None = None, epochs: int = 1, data: str | None = No
 
 
 def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:
-    """Return a split's question ids: all `ids`, sorted by sha256, are cut by the table SIZES."""
+    """Return a split's question ids: `ids`, sorted by sha256, fill the splits of SIZES in order."""
     if split not in SIZES:
-        raise UserError(f"MATH-500 has no {split!r} split.")
+        raise UserError(f"MATH-500 has no {split!r} split; it has: {', '.join(SIZES)}.")
     ranked = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     ends = dict(zip(SIZES, accumulate(SIZES.values()), strict=True))
     return frozenset(ranked[ends[split] - SIZES[split] : ends[split]])

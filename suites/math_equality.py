@@ -1,9 +1,9 @@
 """Decide whether two mathematical answers are equal: their shape first, then each value.
 
 An answer must have the shape (a list, an interval, a matrix ...) of the target, the correct answer
-(`gold`). Values are compared as text and as numbers. The library math-verify decides the rest,
-except words, one value at a time: it confuses intervals with tuples, sets with lists, equations
-with multiples.
+(`gold`). Values are compared as text and as numbers. If that decides nothing and they are not
+words, the library math-verify compares them, one at a time: in whole answers it confuses intervals
+with tuples, sets with lists, and equations with their multiples.
 """
 
 import re
@@ -195,7 +195,7 @@ def is_list(answer: str) -> bool:
 
 
 def _pair(gold: str, answer: str) -> Pair:
-    """Return target and answer for math-verify; letters that would be units (49t+1) are renamed."""
+    """Return (target, answer, places) for math-verify; letters it reads as units are renamed."""
     free = (char for char in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if char not in gold + answer)
     names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
     renamed = [
@@ -422,7 +422,7 @@ def _other_name(gold: AnswerShape, answer: AnswerShape) -> bool:
 
 
 def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
-    """Return the element of a set of one, or of a value in two units the one in gold's unit."""
+    """Return a set's only element, the side of `1 m = 100 cm` in gold's unit, or else `answer`."""
     if answer.kind == "converted":
         unit = gold.value.unit
         return next((shape for shape in answer.parts if shape.value.unit == unit), answer.parts[0])
@@ -495,7 +495,7 @@ def _same_one(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
 
 
 def _same_equation(gold: str, answer: str, ask: Ask) -> bool:
-    """Return whether two equations are equal; multiples of gold, linear and reduced, are not."""
+    """Return whether two equations agree; if gold is linear and irreducible, no multiple does."""
     if answer.count("=") != 1:
         return False
     coefficients = [int(factor) if factor.isdigit() else 1 for factor in _COEFFICIENT.findall(gold)]

@@ -1,7 +1,7 @@
 """Run math-verify in separate processes, because it can hang, crash or run out of memory.
 
 Each process runs math_verify_worker.py, with only PATH in its environment and no inherited file.
-A process is started on first use and ends with the one that started it; a fork starts new ones.
+A process is started on first use and ends with its parent. After a fork, the child starts its own.
 """
 
 import atexit
@@ -25,6 +25,7 @@ CPU_S = 1.0
 WALL_S = 60.0
 """Seconds without reply after which a math-verify process counts as broken (EqualityError)."""
 
+AGAIN = "Run the same command again."
 PROGRAM = Path(__file__).with_name("math_verify_worker.py")
 Pair = tuple[str, str, int]
 """The target, an answer, and the decimal places to which decimals are compared."""
@@ -68,11 +69,11 @@ class MathVerifyProcess:
     def ask(self, line: bytes) -> dict[str, Any]:
         """Send one line of JSON and return the reply; raises EqualityError if there is none."""
         if self._spoke(0):
-            raise EqualityError("The process that compares answers sent an unexpected line.")
+            raise EqualityError(f"The process comparing answers sent an unexpected line. {AGAIN}")
         try:
             self._asks.write(line)
         except OSError as error:
-            raise EqualityError(f"The process that compares answers has ended: {error}.") from error
+            raise EqualityError(f"The process comparing answers ended: {error}. {AGAIN}") from error
         return self._read()
 
     def _read(self) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class MathVerifyProcess:
 
     def _last_words(self, eof: bool) -> str:
         if not eof:
-            return f"The process that compares answers did not answer for {WALL_S:.0f} s."
+            return f"The process that compares answers did not answer for {WALL_S:.0f} s. {AGAIN}"
         words = self._errors.read().decode(errors="replace").strip().splitlines()
         detail = words[-1] if words else f"exit status {self._process.wait()}"
         return f"The process that compares answers ended ({detail}). Is math-verify installed?"

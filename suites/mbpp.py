@@ -63,14 +63,16 @@ class Mbpp(UnitTestedSuite):
         """Return the question of a row of MBPP's published file; UserError if it is malformed."""
         task = str(row.get("task_id"))
         if not (task.isascii() and task.isdigit()):
-            raise UserError(f"{where} is not a raw MBPP row: its task_id {task!r} is not a number.")
+            wrong = f"{where} is not a raw MBPP row: its task_id {task!r} is not a number"
+            raise UserError(f"{wrong}. Correct the row.")
         refuse_untold(row, ["text"], f"{where} is not a raw MBPP row")
         number, tests = int(task), _tests(row, where)
         setup = f"{row.get('test_setup_code') or ''}\n{SETUP.get(number, '')}".strip()
         text = "\n".join(tests)
         if not (compiles(text) and compiles(setup)):
             raise UserError(
-                f"{where}: task {number} cannot be used: its tests are not Python code."
+                f"{where}: task {number} cannot be used: its tests are not Python code. "
+                "Correct or delete the row."
             )
         check = CheckCode(text, names_called(text, setup), setup, by_text=number in BY_TEXT)
         return Question(
@@ -82,7 +84,7 @@ class Mbpp(UnitTestedSuite):
         )
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return a reply's code with the tested functions, the whole reply if Python, or None."""
+        """Return a reply's code with the tested functions, else an all-Python reply, else None."""
         program = extract_program(reply, json.loads(unsealed(question))["names"])
         text = spoken(reply)[0]
         return program or (text if text.strip() and compiles(text) else None)
@@ -130,6 +132,7 @@ def _tests(row: Mapping[str, Any], place: str) -> list[str]:
             tests = read_literal(tests)
     if not isinstance(tests, list) or not tests:
         raise UserError(
-            f"{place} is not a raw MBPP row: test_list is missing or not a list of tests."
+            f"{place} is not a raw MBPP row: test_list is missing or not a list of tests. "
+            "Correct the row."
         )
     return [str(test).replace("\r\n", "\n") for test in cast(list[object], tests)]

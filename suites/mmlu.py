@@ -53,7 +53,7 @@ AUXILIARY = "auxiliary"
 
 @dataclass(frozen=True, slots=True)
 class Mmlu(DatasetSuite):
-    """The MMLU suite; the split `train` is always from the hub: the authors' archive lacks it."""
+    """The MMLU suite; the split `train` has a source of its own: the authors' archive lacks it."""
 
     name: str = "mmlu"
     version: str = "3-A"
@@ -121,12 +121,13 @@ def mmlu_questions(
 def _refuse_malformed(row: Mapping[str, Any], place: str) -> None:
     for column in COLUMNS:
         if column not in row:
-            raise UserError(f"{place} has no column {column!r}.")
+            raise UserError(f"{place} has no column {column!r}. Add the column.")
     choices, answer = row["choices"], row["answer"]
     if not isinstance(choices, list) or len(cast(list[Any], choices)) != len(LETTERS):
-        raise UserError(f"{place} must have exactly four choices.")
+        raise UserError(f"{place} must have exactly four choices. Correct the row.")
     if not isinstance(answer, int) or not 0 <= answer < len(LETTERS):
-        raise UserError(f"{place}: its `answer` {str(answer)[:20]!r} is not a number from 0 to 3.")
+        wrong = f"its `answer` {str(answer)[:20]!r} is not a number from 0 to 3"
+        raise UserError(f"{place}: {wrong}. Correct the row.")
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:

@@ -156,7 +156,7 @@ def parse_rational(text: str) -> Fraction | None:
 
 
 def rounds_to(number: Fraction, text: str) -> bool:
-    """Return whether the decimal `text` is `number` rounded to as many places (at least one).
+    """Return whether `text` is `number` rounded to the decimal places of `text` (at least one).
 
     >>> rounds_to(Fraction(1, 3), "0.33"), rounds_to(Fraction(6), "5")
     (True, False)
@@ -186,7 +186,7 @@ def _fraction(groups: dict[str, str]) -> Fraction | None:
 
 
 def evaluate_sum(text: str) -> Fraction | None:
-    r"""Return the number that a text is, or the value of a sum of products of integers, or None.
+    r"""Return the value of a number or of a sum of products of integers; None for other texts.
 
     >>> evaluate_sum("7+1"), evaluate_sum(r"2-3\cdot4"), evaluate_sum("2x")
     (Fraction(8, 1), Fraction(-10, 1), None)

@@ -67,8 +67,8 @@ MODEL-RESPONSE-MARK
 NOTE: Please do NOT try to solve the problem or provide an answer by yourself! Instead, focus on EXTRACT the origin answer from the **model_response** and then decide whether this answer is aligned with the ground truth (yes for aligned, no for not-aligned).
 Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # noqa: E501 - quoted
 """The judge's prompt, from OpenBMB/RLPR at 8490fca: `math_prompt` of
-verl/utils/reward_score/__init__.py, the only one there for answers other than letters. Changed:
-the response is between marks that it cannot predict."""
+verl/utils/reward_score/__init__.py, the only one there for answers other than letters. Unlike
+there, the response is between marks that it cannot predict."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
 r"""Captures Y or N in the last `\boxed` of a judge's reply; matches no box with other content."""
@@ -131,7 +131,7 @@ class Rlpr(DatasetSuite):
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the rules for the kind of reference answer; JudgeError if that is prose."""
+        """Grade by the rules for the kind of reference; JudgeError if the reference is prose."""
         target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
@@ -346,7 +346,7 @@ class RlprRow(BaseModel):
 
 
 def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Question]:
-    """Return the questions of data rows without duplicates; UserError names a malformed row."""
+    """Return the questions of data rows without duplicates; UserError if a row is malformed."""
     questions = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
         question = _question(row, f"{source}, row {number}")
@@ -373,12 +373,12 @@ def without_system_message(question: Question) -> str:
 def _checked(row: Mapping[str, Any], place: str) -> RlprRow:
     for column in ("prompt", "reward_model"):
         if column not in row:
-            raise UserError(f"{place} has no column {column!r}.")
+            raise UserError(f"{place} has no column {column!r}. Add the column.")
     try:
         return RlprRow.model_validate(row)
     except ValidationError as error:
         column, fault = first_fault(error)
-        raise UserError(f"{place}, column {column}: {fault}.") from error
+        raise UserError(f"{place}, column {column}: {fault}. Correct the row.") from error
 
 
 def _question(raw: Mapping[str, Any], place: str) -> Question:
@@ -386,9 +386,9 @@ def _question(raw: Mapping[str, Any], place: str) -> Question:
     system, problem = row.said_by("system"), row.said_by("user")
     answer = str(row.reward_model.ground_truth).strip()
     if not problem:
-        raise UserError(f"{place}, column prompt: it has no user message.")
+        raise UserError(f"{place}, column prompt: it has no user message. Add one.")
     if not answer:
-        raise UserError(f"{place}, column reward_model.ground_truth: it is empty.")
+        raise UserError(f"{place}, column reward_model.ground_truth: it is empty. Add the answer.")
     prefix = f"{system}\n\n" if system else ""
     return Question(
         id=f"rlpr-{_digest(problem, answer)[:16]}",

@@ -137,15 +137,15 @@ def memory_kills() -> int:
 
 
 FIRST_USER, LAST_USER = 20_000, 59_999
-"""User ids for programs: above real accounts, below the maximum of an engine that remaps ids."""
+"""Range of user ids for programs: above real accounts, below the limit of id-remapping engines."""
 PLACES = ("/tmp", "/dev/shm", "/dev/mqueue")  # every place in a box where a program can write
 KINDS = {"shm": ("shmctl", (0, None)), "sem": ("semctl", (0, 0)), "msg": ("msgctl", (0, None))}
 """Kind of System V object -> libc call that removes an object, and its arguments after the id."""
 COUNTS = {"shm": ((0, 14), 0), "sem": ((0, 0, 19), 7), "msg": ((0, 12), 0)}
-"""Kind of System V object -> arguments with which its call in `KINDS` fills an array (SHM_INFO
-...), and the index of the number of objects in that array."""
+"""Kind of System V object -> arguments with which its call in `KINDS` writes statistics to an
+array, and the index of the number of objects there."""
 SOCKETS = "/proc/net/unix"
-"""Kernel file that lists Unix sockets, even of ended processes if sent but never received."""
+"""Kernel file that lists Unix sockets, even those in unread messages of ended processes."""
 TRAFFIC = "/proc/net/dev"
 """Kernel file that counts bytes per network interface: traces that no cleanup can remove."""
 SWEEPER = FIRST_USER - 1
@@ -230,7 +230,7 @@ class Users(Namespace):
     own_cgroup = True
 
     def begin(self) -> None:
-        """Begin as in `Plain`; draw a first user id; see if a cgroup counts killed processes."""
+        """Begin as in `Plain`, draw a first user id, check if a cgroup counts killed processes."""
         super().begin()
         self.user = random.randint(FIRST_USER, LAST_USER)  # boxes share limits that count per user
         self.counted = memory_kills() >= 0  # gVisor has no counter

@@ -46,7 +46,7 @@ class _LoadedProgram(NamedTuple):
 
 
 class _Keeper(NamedTuple):
-    """What all runs of a box share; `pid` is the zygote's, exempt from limits and cleanup."""
+    """Objects that all runs of a box share; process `pid`, the zygote, has no limits or cleanup."""
 
     mode: Mode
     zygote: socket.socket
@@ -186,7 +186,7 @@ class Run:
         self.wall_s = time.monotonic() - self.started
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
-        """Wait for data in `sources`, return the sockets that have some; kill process at a limit.
+        """Wait for data in `sources`; return the sockets that have some. Kill `pid` at a limit.
 
         `before_s`: CPU seconds that the process had used before this run.
         """
@@ -365,7 +365,7 @@ class Judge:
         """Whether a process of the current program may still take one input after another."""
 
     def serve(self) -> None:
-        """Carry out the host's orders, each answered, until the host closes the stream."""
+        """Carry out the host's orders until it closes the stream; answer all but new programs."""
         self.write({"ready": True})
         while True:
             order = self.read_line()

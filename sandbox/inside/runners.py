@@ -317,7 +317,7 @@ def run_tests(source: str, given: bytes) -> dict[str, Any]:
     """Run the program with the unit tests in the input, `{"token": text, "test": code}`.
 
     As published (bigcode-project/bigcodebench @47eff25, bigcodebench/eval/__init__.py): program
-    and tests share one module, `__test__`, so a program written for it can forge the report.
+    and tests share one module, `__test__`, so a program that knows this code can forge the report.
     A program that only ends early or prints a verdict cannot: the report has the number of executed
     tests and the token, which is read before the program starts.
     """

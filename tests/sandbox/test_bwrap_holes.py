@@ -122,10 +122,13 @@ def test_a_program_whose_cell_is_killed_from_outside_runs_again() -> None:
     ("script", "reason"),
     [
         (None, "needs bubblewrap (Debian: apt-get install bubblewrap)."),
-        ("echo bubblewrap 0.6.2", "needs bubblewrap 0.8 or newer; this is 'bubblewrap 0.6.2'."),
+        (
+            "echo bubblewrap 0.6.2",
+            "needs bubblewrap 0.8 or newer; this is 'bubblewrap 0.6.2'. Upgrade it.",
+        ),
         (
             "[ $1 = --version ] && echo bubblewrap 0.8.0 || { echo bwrap: Denied >&2; exit 1; }",
-            "does not start: bwrap: Denied.",
+            "does not start: bwrap: Denied. Allow user namespaces or choose another box.",
         ),
     ],
     ids=["not installed", "too old", "namespaces forbidden"],

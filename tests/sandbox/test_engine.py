@@ -128,6 +128,7 @@ def test_an_engine_that_is_too_old_is_refused(
     with answering(tmp_path / "old.sock", old) as address:
         said = refusal(address, monkeypatch)
     assert "is version 20.10.24+dfsg1, but podium needs Docker Engine 24.0.6 or newer" in said
+    assert said.endswith("Upgrade it (Debian: sandbox/debian-engine.sh), or choose another box.")
 
 
 def test_the_oldest_engine_that_we_can_use_is_taken(
@@ -158,7 +159,10 @@ def test_an_engine_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
             'unknown or invalid runtime name: runsc")',
             "The container engine has no runtime runsc. Install it",
         ),
-        ("something new", "The container engine refused: something new."),
+        (
+            "something new",
+            "The container engine refused: something new. Check the engine with `docker info`.",
+        ),
     ],
 )
 def test_what_an_engine_fails_with_is_told_with_its_fix(

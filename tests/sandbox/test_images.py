@@ -136,7 +136,8 @@ def test_a_package_that_cannot_be_fetched_is_refused(recipe: ImageRecipe, tmp_pa
         fetch_wheels(recipe.requirements, HERE_AND_NOW, tmp_path / "site")
     assert str(caught.value) == (
         "pip cannot fetch the sandbox's packages: "
-        "No matching distribution found for no-such-package==1.0."
+        "No matching distribution found for no-such-package==1.0. "
+        "Check that pip reaches its package index."
     )
 
 

@@ -155,7 +155,7 @@ def test_a_file_that_is_absent_says_where_to_put_it(tmp_path: Path) -> None:
 
 def test_another_number_of_rows_and_a_missing_column_are_refused_by_name() -> None:
     source = DataSource(file="x.jsonl", rows=2, licence="MIT", columns=("id", "answer"))
-    with pytest.raises(UserError, match=r"x has 1 rows, not the pinned 2"):
+    with pytest.raises(UserError, match=r"x has 1 rows, not the pinned 2\. Remove this copy"):
         check_rows(ROWS[:1], source, "x")
-    with pytest.raises(UserError, match=r"x, row 1 has no column 'answer'"):
+    with pytest.raises(UserError, match=r"x, row 1 has no column 'answer'\. Remove this copy"):
         check_rows(ROWS, source, "x")

@@ -21,6 +21,7 @@ from tests import ROOT
 
 SECRET = "xylograph"
 """Stands in every cell; no message may have it."""
+AGAIN = "Remove this copy of the data, then run `podium data fetch SUITE`."
 
 
 def row(id: str, **changes: object) -> dict[str, object]:
@@ -98,21 +99,23 @@ def test_a_subject_is_not_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["Record ID", "Question", "Correct Answer"])
 def test_a_column_that_is_absent_or_empty_is_named(tmp_path: Path, column: str) -> None:
     path = jsonl(tmp_path / "own.jsonl", row("r1"), without(column))
-    assert refusal(path) == f"{path}, row 2 has no column {column!r}."
+    assert refusal(path) == f"{path}, row 2 has no column {column!r}. Add the column."
+    said = f"row 2: its {column!r} is empty or not text. Correct the row."
     path = jsonl(tmp_path / "own.jsonl", row("r1"), row("r2", **{column: "  "}))
-    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or not text."
+    assert refusal(path) == f"{path}, {said}"
     path = jsonl(tmp_path / "own.jsonl", row("r1"), row("r2", **{column: 5}))
-    assert refusal(path) == f"{path}, row 2: its {column!r} is empty or not text."
+    assert refusal(path) == f"{path}, {said}"
 
 
 def test_two_rows_with_one_id_are_refused(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "own.jsonl", row("r1"), row("r1"))
-    assert refusal(path) == f"{path} has the Record ID 'r1' twice."
+    assert refusal(path) == f"{path} has the Record ID 'r1' twice. Give each row its own."
 
 
 def test_a_right_option_that_is_also_a_wrong_one_is_refused(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "own.jsonl", row("r1", **{"Correct Answer": f"{SECRET} 2"}))
-    assert refusal(path) == f"{path}, row 1: its 'Correct Answer' is also an incorrect answer."
+    said = "its 'Correct Answer' is also an incorrect answer. Correct the row."
+    assert refusal(path) == f"{path}, row 1: {said}"
 
 
 def test_a_file_that_is_no_csv_no_json_or_empty_is_refused_without_its_text(tmp_path: Path) -> None:
@@ -127,7 +130,7 @@ def test_a_file_that_is_no_csv_no_json_or_empty_is_refused_without_its_text(tmp_
     assert "line 1 is not JSON" in refusal(broken)
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    assert refusal(empty) == f"{empty} has no rows."
+    assert refusal(empty) == f"{empty} has no rows. Give one row per question."
 
 
 def test_a_split_or_prompt_that_does_not_exist_is_refused() -> None:
@@ -272,11 +275,12 @@ def test_hub_rows_that_drifted_name_the_column(hub: Hub, tmp_path: Path) -> None
         del one["High-level domain"]
     hub.content = as_csv(drifted)
     where = f"Idavidrein/gpqa at {sources()[ARCHIVE].revision}"
-    assert loaded(tmp_path, hub.url) == f"{where}, row 1 has no column 'High-level domain'."
+    said = f"row 1 has no column 'High-level domain'. {AGAIN}"
+    assert loaded(tmp_path, hub.url) == f"{where}, {said}"
 
 
 @pytest.mark.slow
 def test_a_hub_file_that_is_no_text_is_refused_without_its_bytes(hub: Hub, tmp_path: Path) -> None:
     hub.content = as_csv([row("r1")]) + f"{SECRET} \u00e4".encode("latin-1")
     where = f"Idavidrein/gpqa at {sources()[ARCHIVE].revision}"
-    assert loaded(tmp_path, hub.url) == f"{where} cannot be read as CSV in UTF-8."
+    assert loaded(tmp_path, hub.url) == f"{where} cannot be read as CSV in UTF-8. {AGAIN}"

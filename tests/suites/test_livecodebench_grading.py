@@ -210,7 +210,7 @@ def test_a_solution_passes_the_official_tests_of_real_problems(
 def test_a_target_of_other_tests_is_refused(tmp_path: Path, subprocess_box: Box) -> None:
     suite = exam(tmp_path, row())
     foreign = replace(only(suite), target="sha256:" + "0" * 64)
-    with pytest.raises(UserError, match="have different tests for abc999_a"):
+    with pytest.raises(UserError, match="has other tests for abc999_a than the graded"):
         suite.grade(foreign, DOUBLE, subprocess_box)
 
 

@@ -277,9 +277,9 @@ def test_a_pinned_file_is_held_to_its_size_its_digest_and_its_rows(tmp_path: Pat
     table = pinned(tmp_path, {"one": [row()]})
     assert len(pinned_index("one", table, tmp_path).entries) == 1
     for changes, said in (
-        ({"size": 5}, r"bytes, not 5. Fetch it again"),
-        ({"sha256": "0" * 64}, "not 000000000000. Fetch it again"),
-        ({"rows": 2}, "has 1 rows, not the pinned 2"),
+        ({"size": 5}, r"bytes, not 5\. Remove this copy of the data, then"),
+        ({"sha256": "0" * 64}, r"not 000000000000\. Remove this copy"),
+        ({"rows": 2}, r"has 1 rows, not the pinned 2\. Remove this copy"),
     ):
         wrong = {"one": table["one"].model_copy(update=changes)}
         with pytest.raises(UserError, match=said):
