@@ -142,7 +142,7 @@ def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | No
     key = warm_start_key(json.loads(json.dumps(manifest, default=str)))
     started = (path for path in folders if (path / run_folder.START / INFO).is_file())
     for folder in started:
-        if warm_start_key(json.loads((folder / run_folder.MANIFEST).read_text())) == key:
+        if warm_start_key(run_folder.read_manifest(folder)) == key:
             shutil.rmtree(staging := out / f"{run_folder.START}.part", ignore_errors=True)
             shutil.copytree(folder / run_folder.START, staging)
             describe_checkpoint(training, staging, 0, None)

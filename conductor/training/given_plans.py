@@ -71,7 +71,8 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
         raise UserError(
             f"[warm_start] runs: {path.parent} has no {PLANS}: name folders of `podium train`."
         )
-    *lines, final = path.read_text(encoding="utf-8").splitlines() or [""]
+    # As bytes: `str.splitlines` also splits at U+2028 and the like, which JSON texts may hold.
+    *lines, final = path.read_bytes().splitlines() or [b""]
     try:
         for line in lines:
             yield SampledPlan.model_validate_json(line)
@@ -96,7 +97,7 @@ def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
     path, by_question = Path(config.warm_start.plans), dict[str, Workers]()
     if not path.is_file():
         raise UserError(f"[warm_start] plans: there is no file {path}. Correct the path.")
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             plan = GivenPlan.model_validate_json(line)
         except ValidationError as error:

@@ -16,12 +16,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from podium.conductor.checkpoint import INFO, MANIFEST, POLICY
 from podium.conductor.training.config import TrainingConfig
 from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
 from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJob
 from podium.conductor.training.training_rows import TrainingRow
-from podium.harness.errors import UserError
+from podium.harness.errors import UserError, first_fault
 from podium.harness.files import replace_file
 from podium.harness.plan_habits import PlanHabits, plan_habits
 from podium.harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, Status
@@ -242,8 +244,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """Return a JSON Lines file's objects up to its first incomplete line; [] if it is missing."""
     objects: list[dict[str, Any]] = []
     if path.is_file():
-        with suppress(json.JSONDecodeError):
-            for line in path.read_text().splitlines():
+        with suppress(ValueError):  # half a line, perhaps half a character
+            for line in path.read_bytes().splitlines():  # of a str: also at U+2028 and the like
                 objects.append(json.loads(line))
     return objects
 
@@ -286,15 +288,25 @@ def refuse_foreign_checkpoint(checkpoint: Path, shape: Mapping[str, Any], tokens
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
-    """Return a training's manifest; UserError if its folder has none."""
-    if not (run / MANIFEST).is_file():
+    """Return a training's manifest; UserError if its folder has none, or if it is damaged."""
+    path = run / MANIFEST
+    if not path.is_file():
         raise UserError(f"{run} is not a training: it has no {MANIFEST}. Name another folder.")
-    return json.loads((run / MANIFEST).read_text())
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged ({error}). Restore it, or train again.") from None
 
 
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
-    """Return the training configuration in a manifest."""
-    return TrainingConfig.model_validate(manifest["config"])
+    """Return the training configuration in a manifest; UserError if it has none or a bad one."""
+    try:
+        return TrainingConfig.model_validate(manifest.get("config"))
+    except ValidationError as error:
+        raise UserError(
+            f"The training's manifest has no configuration that this podium can read "
+            f"({first_fault(error)}). Train again."
+        ) from None
 
 
 def training_finished(config: TrainingConfig, out: Path) -> bool:

@@ -59,7 +59,8 @@ def _turn(events: Sequence[Json], to_text: Told) -> Iterator[Turn]:
     end = events[0].get("completed") or ""
     model_calls = [event for event in later if event["event"] == "model"]
     within = [event for event in model_calls if not end or str(event.get("timestamp")) <= end]
-    same = [event for event in within if _told_by(_message(event)) == _told_by(message)]
+    told = _told_by(message) if message else None
+    same = [event for event in within if told and _told_by(_message(event)) == told]
     yield Turn(
         events=tuple(str(event.get("uuid")) for event in within),
         acted=str(same[-1].get("uuid")) if same else None,
