@@ -106,7 +106,7 @@ HOMES = {
     "podium.sandbox": "open_box",
     "podium.suites.base": "DatasetSuite choice_metadata choice_text grade_choice",
 }
-"""Maps a module to its public names, as one text; a test compares them with the imports above."""
+"""Module -> its public names, separated by spaces; a test compares them with the imports above."""
 
 
 def __dir__() -> list[str]:

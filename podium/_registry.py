@@ -24,7 +24,10 @@ def podium() -> type[ModelAPI]:
 
 
 def keep_old_name(registered: object, room: str) -> None:
-    """Register an Inspect task or solver also by its old name, ROOM/NAME."""
+    """Register a task or solver also by its old name, e.g. `suites/aime25`; ignore other objects.
+
+    `room`: the first part of the old name.
+    """
     if not is_registry_object(registered):
         return
     info = registry_info(registered)

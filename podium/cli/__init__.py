@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 
-STOPPED = b"\npodium: stopped before it began.\n"
+STOPPED = b"\npodium: stopped before the command began. Run it again.\n"
 BROKEN_OFF = 130  # the exit code that shells expect after Ctrl-C
 
 

@@ -126,7 +126,7 @@ class Arguments:
         """Add `--gate`, a file of rules that the report must meet, and its output options."""
         self(
             "--gate FILE",
-            "check the run by rules in a file; exit 0: holds, 1: fails, 3: open",
+            "check the run by rules in FILE; exit code 0: all hold, 1: one fails, 3: one is open",
             path,
         )
         self("--inconclusive fail|pass", "exit code of --gate if a rule stays open: 3, or 0 (fail)")
@@ -140,8 +140,8 @@ class Arguments:
         self.json("the same facts")
 
     def json(self, facts: str) -> None:
-        """Add `--json [PATH]`, for output as JSON; its help text says that JSON has `facts`."""
-        text = f"print {facts} as JSON instead; with PATH (.json), also write it there"
+        """Add `--json [PATH]`, for output as JSON; `facts`: its contents, for the help text."""
+        text = f"print {facts} as JSON; with PATH (.json): print text, write the JSON to PATH"
         self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 
     def actions(self, metavar: str = "ACTION") -> "Callable[[str, str], Arguments]":
@@ -200,7 +200,7 @@ SEEDS = 2**32
 
 
 def within(low: float, high: float, bounds: str) -> Callable[[str], float]:
-    """Return a function that reads a number from `low` to `high`; errors quote `bounds`, a text."""
+    """Return a function that reads a number from `low` to `high`; `bounds`: the range in words."""
 
     def number(text: str) -> float:
         value = float(text)
@@ -256,7 +256,7 @@ def counts(text: str) -> tuple[int, ...]:
     """Read whole numbers above 0 from an argument such as 1,2,4."""
     values = tuple(up_to(MOST)(number) for number in text.split(","))
     if min(values) < 1:
-        raise ArgumentTypeError(f"{text} has a number below 1")
+        raise ArgumentTypeError(f"{text} has a number below 1: use numbers above 0")
     return values
 
 
@@ -268,7 +268,7 @@ def names(text: str) -> tuple[str, ...]:
 def tokens(text: str) -> int:
     """Read a number of tokens from an argument."""
     if not text.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is not a number of tokens")
+        raise ArgumentTypeError(f"{text!r} is not a number of tokens: use digits only")
     return int(text)
 
 
@@ -288,7 +288,7 @@ def day(text: str) -> date:
 
 
 def pair(form: str) -> Callable[[str], tuple[str, str]]:
-    """Return a function that reads two names around an equals sign; errors quote `form`."""
+    """Return a function that reads NAME=VALUE; errors show the expected `form`, e.g. `SUITE=N`."""
 
     def both(text: str) -> tuple[str, str]:
         key, _, value = text.rpartition("=")
@@ -303,7 +303,7 @@ renamed = pair("OURS=THEIRS")
 
 
 def numbered(form: str) -> Callable[[str], tuple[str, int]]:
-    """Return a function that reads a name and a whole number above 0, such as PROVIDER=N."""
+    """Return a function that reads NAME=N, with N above 0; errors show `form`, e.g. `SUITE=N`."""
 
     def both(text: str) -> tuple[str, int]:
         name, digits = pair(form)(text)
@@ -337,7 +337,7 @@ def option(text: str) -> tuple[str, str, Any]:
         # A value that experiment.json cannot hold would change when the run is resumed.
         return system, name, json.loads(json.dumps(value, allow_nan=False, default=str))
     except Exception:  # YAML raises many types
-        raise ArgumentTypeError(f"{raw[:80]!r} cannot be read as YAML or a,b,c") from None
+        raise ArgumentTypeError(f"{raw[:80]!r} cannot be read: use YAML, or a,b,c") from None
 
 
 def launch(text: str) -> tuple[str, str]:
@@ -347,7 +347,7 @@ def launch(text: str) -> tuple[str, str]:
 
 
 def taken(record: Any, args: argparse.Namespace, **values: Any) -> Any:
-    """Return a `record` (a dataclass) from `values`, and from arguments named like its fields."""
+    """Return a new `record` (a dataclass) from `values`, and from arguments with a field's name."""
     shared = {field.name for field in fields(record)} & vars(args).keys()
     return record(**{name: getattr(args, name) for name in shared} | values)
 

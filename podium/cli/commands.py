@@ -50,7 +50,7 @@ no run."""
 
 
 def load(name: str) -> Command:
-    """Return the function that runs a command, after imports; without a command, it prints help."""
+    """Import a command's module and return its function; without a command, one that shows help."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
     # Help does not need this import. Garbage collection would take a seventh of the import time.
@@ -115,7 +115,7 @@ def demo(add: Arguments) -> None:
 
 
 def run(add: Arguments) -> None:
-    """Run systems on suites with a pool, or from a run file; resumes; prints what is unanswered."""
+    """Run systems on suites with a pool, or a run file; repeat the command to resume."""
     add.run_file()
     add.repeated("--suite", "suite name; repeat for several (the file's)")
     add.repeated(
@@ -142,7 +142,7 @@ def run(add: Arguments) -> None:
     _box(add)
     add("--time-scale", "factor for the latency of rehearsal workers (0.01)", finite)
     add("--display line|full|rich|plain|none", "progress display: line, or one of Inspect's (line)")
-    add.flag("--fresh-draws", "share no replies between systems (a new run shares equal calls)")
+    add.flag("--fresh-draws", "share no replies between systems (default: equal calls share one)")
     grace = "seconds to wait for calls in flight after Ctrl-C, SIGTERM or SIGHUP (20)"
     add("--grace S", grace, finite, default=20.0)
     _of_systems(add)
@@ -192,7 +192,7 @@ def _of_systems(add: Arguments) -> None:
     add.repeated("-S NAME=VALUE", f"option {whose}; repeat", option)
     budget = "maximum worker calls per system for learning (40 per worker)"
     add("--train-calls N", budget, up_to(MOST))
-    add.repeated("--train-on SUITE", "suite whose train split is learnt from; repeat (its own)")
+    add.repeated("--train-on SUITE", "suite whose train split systems learn from; repeat (its own)")
     add("--profile DIR", "earlier run whose answers to train questions are reused", Path)
     matched = "system that compute-matched-usd and compute-matched-tokens match (the conductor)"
     add("--match SYSTEM", matched)
@@ -258,7 +258,7 @@ def route(add: Arguments) -> None:
     add("--router NAME", "routers to judge (all)", nargs="+", action="extend")
     usual = "declared if the source declares a split, else folds:5"
     add("--split HOW", f"split: date:0.3, share:0.5, folds:5, folds:5:group or declared ({usual})")
-    studied = "checkpoints of a study of this source and split; a row for each and for their mean"
+    studied = "conductors trained on this source and split; a row for each and for their mean"
     add("--conductor DIR", studied, Path, nargs="+", action="extend")
     add.flag("--drop-shared", "do not train on questions that are also evaluated")
     add("--seed", "seed of the folds and of learning (0)", seed, default=0)
@@ -277,7 +277,7 @@ def record(add: Arguments) -> None:
 
 
 def grade(add: Arguments) -> None:
-    """Grade replies from any source; calls no model, resumes."""
+    """Grade replies from any source; calls no model; repeat the command to resume."""
     add("--suite", "suite name", required=True)
     rows = "rows of the benchmark, as JSONL (also .gz) or CSV (the suite's pinned questions)"
     add("--problems FILE", rows, Path)
@@ -403,7 +403,7 @@ def ablate(add: Arguments) -> None:
 
 
 def audit(add: Arguments) -> None:
-    """Check eighteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    """Check eighteen invariants of a run's records, from its files alone; exit 1 when one fails."""
     add("dir DIR", "log directory, or one .eval file", Path, nargs="?")
     add.flag("--strict", "also count gaps in the record as failures")
     _regrading(add)
@@ -510,7 +510,7 @@ def data(add: Arguments) -> None:
 
 
 def systems(add: Arguments) -> None:
-    """List the systems, or print one system's manifest."""
+    """List the systems, or print one system's card."""
     add("name", "system to show in full", nargs="?")
     add.listing()
 

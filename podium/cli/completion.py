@@ -42,7 +42,7 @@ def completion_command(args: argparse.Namespace) -> int:
 
 
 def known_names() -> dict[str, list[str]]:
-    """Return the values that the shell completes for each argument, `NAME` or `COMMAND NAME`."""
+    """Return argument (`NAME` or `COMMAND NAME`) -> the values that the shell completes."""
     suites = [*read_toml(HOME / "suites" / "cards.toml")]
     systems = [*SYSTEMS.split(), *GROUPS.split()]
     pools, books = (_stems(HOME / "harness" / folder) for folder in ("pools", "prices"))

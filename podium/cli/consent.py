@@ -1,7 +1,7 @@
 """Consent: before a live pool is called, the user sees the maximum cost and agrees to it.
 
 A limit in dollars (--max-usd) is consent, and so is --yes. The agreed maximum is recorded, so that
-the same command is not asked about again while its maximum cost is not higher.
+the user is asked about the same command again only if its maximum cost has risen.
 """
 
 import json
@@ -63,7 +63,7 @@ def agree(
     )
     refusal = f"{bound}, and there is no terminal to ask. Add --max-usd USD to limit it, or --yes."
     if max_usd is None and not yes and not terminal_agrees(refusal, "Go on?"):
-        raise UserError("You did not agree, so no model was called.")
+        raise UserError("You did not agree, so no model was called. Repeat the command to agree.")
     record.parent.mkdir(parents=True, exist_ok=True)
     usd = None if limit.usd is None else str(limit.usd)
     row = {"at": datetime.now(UTC).isoformat(), "usd": usd, "calls": limit.calls, "about": about}
@@ -72,7 +72,7 @@ def agree(
 
 
 def terminal_agrees(refusal: str, question: str) -> bool:
-    """Ask a yes/no question, return whether the answer is yes; UserError without a terminal."""
+    """Ask a question; return whether the answer is yes; UserError(refusal) without a terminal."""
     if not sys.stdin.isatty():
         raise UserError(refusal)
     say(f"{question} [y/N] ", file=sys.stderr, end="", flush=True)
@@ -121,7 +121,7 @@ def _shows(job: Any, estimate: Any, suite: Any) -> str:
 
 
 def _usd_for_epochs(estimate: Any, suite: str, questions: int) -> Decimal | None:
-    """Return a suite's maximum cost with `EPOCHS` epochs; calls for training are counted once."""
+    """Return a suite's maximum cost with `EPOCHS` epochs, training counted once; None: unknown."""
     from podium.harness.run.estimate import CHOOSING, TRAINING
 
     total = Decimal(0)

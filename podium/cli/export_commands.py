@@ -140,7 +140,7 @@ def write_routerarena(args: argparse.Namespace) -> int:
 
 
 def verifiers(add: Arguments) -> None:
-    """Verifiers 0.4: podium-practice, a taskset to install; podium reward serve rewards it."""
+    """Verifiers 0.4: an installable taskset of practice questions, for podium reward serve."""
     usual = "practice suite; repeat (practice-integer and practice-choice)"
     add("--suite", usual, action="append")
     into_folder(add)

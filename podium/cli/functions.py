@@ -106,8 +106,8 @@ def report(
     """Write table.md, table.csv, table.json and plot.png of logs into `out` (DIR/report).
 
     Every system is compared with `vs`, and is equivalent if it is shown to differ by less than
-    `equivalence` (a share: 0.02 is two points). `files` has the written paths, `text` the tables.
-    If `site` is given, HTML pages are written into that folder.
+    `equivalence` (a share: 0.02 is two points). If `site` is given, HTML pages are written into
+    that folder. In the returned report, `files` has the written paths, and `text` the tables.
     """
     places = [Path(path) for path in _several(dirs)]
     options = ReportOptions(vs=vs, epochs=epochs, maj=maj, equivalence=equivalence)

@@ -16,7 +16,7 @@ from podium.reports.report import Report
 
 
 class GateOption:
-    """Rules of `--gate` that a report must meet: read, bound to the report's rows, evaluated."""
+    """The rules of `--gate`: reads them, finds the report's rows for them, and evaluates them."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         """Read the file of rules; UserError if the file, or an option that needs it, is invalid."""

@@ -566,7 +566,8 @@ def _refuse_changed(log_dir: Path, verb: str) -> None:
         )
     if flaws:
         raise UserError(
-            f"{flaws[0]}. A manifest that does not match is not {verb}. Write it again first."
+            f"{flaws[0]}. A manifest that does not match is not {verb}. Write it again with "
+            "`podium manifest write` first."
         )
 
 

@@ -11,7 +11,7 @@ KNOWN = ("pool", "learnt", "seed")
 
 
 class NamedSystemAPI(SystemAPI):
-    """An Inspect model that answers by a system; settings are `pool`, `learnt` and `seed`."""
+    """An Inspect model whose replies come from a system; arguments: `pool`, `learnt` and `seed`."""
 
     def make(self) -> SystemInPlay:
         """Return the system; UserError if an argument is unknown or the system cannot answer."""
@@ -19,7 +19,7 @@ class NamedSystemAPI(SystemAPI):
 
         arguments = self.arguments
         if unknown := sorted(arguments.keys() - set(KNOWN)):
-            raise UserError(f"-M {unknown[0]} is unknown. Known arguments: {', '.join(KNOWN)}.")
+            raise UserError(f"-M {unknown[0]} is unknown. Use one of: {', '.join(KNOWN)}.")
         if "pool" not in arguments:
             return SystemAPI.make(self)
         spec = read_pool(str(arguments["pool"]))

@@ -15,7 +15,7 @@ from podium.harness.text import pluralise, say
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 URL = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:\d+)?(/[!#->A-[\]-~]*)?")
-"""A server's URL, without a user before `@` and without a query: each of these may be a key."""
+"""A server's URL, without a user before `@` and without a query, as these may contain a key."""
 OWN = "openai-api/"
 """Prefix of a model id on an OpenAI-compatible server: `openai-api/NAME/MODEL`."""
 RATES = ("input", "output", "cache_read")
@@ -75,7 +75,7 @@ def pool_command(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace, spec: Any) -> int:
-    """Run `podium doctor` on the new pool file, with test questions (a drill) if possible."""
+    """Run `podium doctor`, with test questions (a drill) if possible; return its exit code."""
     from podium.cli.run_commands import doctor_command
     from podium.harness.run.drill import fit_for_drill
 
@@ -213,7 +213,7 @@ def _model(model_id: str, url: str, variable: str, prefix: str = "") -> str:
     model_id = prefix + model_id
     if url and not model_id.startswith(OWN):
         if not variable:
-            raise UserError("--base-url needs --key-variable VARIABLE, such as ACME_API_KEY.")
+            raise UserError("--base-url needs --key-variable VARIABLE. Add it, e.g. ACME_API_KEY.")
         return f"{OWN}{variable.removesuffix('_API_KEY').lower()}/{model_id}"
     provider, _, path = model_id.partition("/")
     owner, _, model = path.partition("/") if model_id.startswith(OWN) else (provider, "", path)

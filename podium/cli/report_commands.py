@@ -49,7 +49,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: Any) -> Any:
-    """Return the comparison with the run of --against for --site; without --site, print it."""
+    """With --site, return the comparison with --against; else print it, if any, and return None."""
     from podium.reports.against import difference_of_runs, write_against
     from podium.reports.report import report_of
     from podium.reports.site import refuse_foreign_site

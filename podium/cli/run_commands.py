@@ -147,7 +147,7 @@ single best-single self-consistency moa-lite conductor-prompted compute-matched-
 oracle
 """
 CHECKPOINTS = ("conductor", "conductor-untrained")
-"""The trained conductor and its initial checkpoint: in NumPy, without torch."""
+"""Further systems of the demo: a trained conductor, and its checkpoint before training."""
 RECORDED = "recorded-aime25"
 SELECTION = 20
 """Train questions per worker and suite in the demo; fewer than in `podium run`, to save time."""
@@ -176,7 +176,7 @@ def demo_command(args: argparse.Namespace) -> int:
     def ran(folder: Path, *suites: str, **options: Any) -> Path:
         outcome = run(RunRequest(suites=suites, log_dir=folder, **options), catalogue, free)
         if not outcome.finished:
-            raise WorkerError(f"the demo did not finish: {'; '.join(outcome.trouble)}")
+            raise WorkerError(f"Not finished: {'; '.join(outcome.trouble)}. Repeat the command.")
         say(f"{report_of([folder]).text}\n")
         return folder
 

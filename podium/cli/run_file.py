@@ -74,7 +74,7 @@ def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dic
 def _typed(
     path: Path, data: Mapping[str, Any], types: Mapping[str, Any], table: str = ""
 ) -> dict[str, Any]:
-    """Return a TOML table's values in their fields' types; a text is no valid number."""
+    """Return a TOML table's values, checked by their fields' types; UserError if one is wrong."""
     for name in (name for name in data if name not in types):
         raise no_such("key", name, types, f"{path}{table and ', in [report],'} may have: ")
     values: dict[str, Any] = {}
@@ -89,7 +89,7 @@ def _typed(
 
 
 def _wrong(path: Path, name: str, reason: object) -> UserError:
-    return UserError(f"{path}: {name} has a wrong value. {reason}.")
+    return UserError(f"{path}: {name} has a wrong value. {reason}. Correct it.")
 
 
 def _number_words(name: str, value: Any) -> list[str]:

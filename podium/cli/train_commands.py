@@ -124,13 +124,14 @@ def _prompts(run: Path) -> list[str]:
 
 
 NAME = "conductor, study"
+CONTINUE = "Run the same command again to continue."
 PUBLIC = 400
-"""Questions per practice suite that train a tokenizer if the texts of a study's source must stay
-private."""
+"""Number of questions per practice suite that train a tokenizer if the texts of a source of
+verdicts must not be published."""
 
 
 def study_for(settings: Any) -> Any:
-    """Return the grades of a config's `[verdicts]` to train on; UserError if in several folds."""
+    """Return the recorded grades that a config's `[verdicts]` trains on; UserError for folds."""
     from podium.baselines.route_eval import split_matrix
     from podium.baselines.verdict_sources import SOURCES
     from podium.conductor.verdict_reward import split_verdicts
@@ -217,7 +218,7 @@ def _row(folder: Path, judged: Any, best: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class AblationRun:
-    """A training of an ablation with one seed: its configuration and its folders."""
+    """One training: an ablation with one seed, its configuration and its folders."""
 
     row: Any
     training: Any
@@ -299,9 +300,7 @@ def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> 
         words.append("--resume")
     code = _waited([sys.executable, "-m", "podium", "train", *words])
     if code or not training_finished(trial.training.config, trial.run):
-        raise UserError(
-            f"Training {trial.name} is unfinished. Run the same command again to continue."
-        )
+        raise UserError(f"Training {trial.name} is unfinished. {CONTINUE}")
 
 
 def _waited(command: list[str]) -> int:
@@ -323,7 +322,9 @@ def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None
 
     config, best = trial.training.config, (trial.run / "best").resolve()
     if not best.is_dir():
-        raise UserError(f"{trial.run} has no best checkpoint, since no validation could be graded.")
+        raise UserError(
+            f"{trial.run} has no best checkpoint: no validation was graded. Remove it, and repeat."
+        )
     request = RunRequest(
         suites=tuple(config.suites.names),
         systems=(f"conductor@{best}",),
@@ -338,7 +339,7 @@ def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None
         agree_to_run(job, estimate(job), yes=yes)
     outcome = run_job(reader)
     if not outcome.finished:
-        raise UserError(f"{trial.name} is not evaluated: {outcome.trouble[0]}")
+        raise UserError(f"{trial.name} is not evaluated: {outcome.trouble[0]}. {CONTINUE}")
 
 
 def _table(listed: Any, out: Path) -> str:
@@ -400,7 +401,7 @@ def route_command(args: argparse.Namespace) -> int:
     _refuse_unsaveable(args, matrix, field)
     if args.conductor and len(split.folds) > 1:
         raise UserError(
-            "--conductor needs the one split it learnt from: --split date:SHARE or share:SHARE."
+            "--conductor needs the one split it learnt from. Add --split date:SHARE or share:SHARE."
         )
     routing = evaluate_routers(matrix, split, field)
     if args.conductor:
@@ -432,7 +433,9 @@ def whole_matrix(source: str, data: Path | None) -> Any:
     table = read_matrix(source, request)
     complete = table.whole()
     if len(table.workers) == 1:
-        raise UserError(f"{table.name} has one worker, {table.workers[0]}; routing needs two.")
+        raise UserError(
+            f"{table.name} has one worker, {table.workers[0]}; routing needs two. Choose another."
+        )
     lacking = len(table.questions) - len(complete.questions)
     if not complete.questions:
         raise UserError(

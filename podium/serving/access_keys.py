@@ -68,7 +68,7 @@ class Keys:
     """The currently valid access keys; without a keys file, no client needs a key."""
 
     def __init__(self, path: Path | None, tell: Callable[[str], None]) -> None:
-        """Read the keys file; UserError if it is invalid. `tell` prints warnings of later reads."""
+        """Read the keys file; UserError if it is invalid. `tell` prints warnings."""
         self._path, self._tell = path, tell
         self._keys: Mapping[str, AccessKey] = {}
         self._seen = _state(path) if path else None
@@ -87,7 +87,7 @@ class Keys:
             if hmac.compare_digest(digest, key.sha256):
                 caller = Caller(name, **{limit: getattr(key, limit) for limit in LIMITS})
         if caller is None:
-            raise _unauthorised("the key that was sent is unknown or was removed.")
+            raise _unauthorised("the one sent is unknown or was removed. Ask for a new one.")
         return caller
 
     def _refresh(self, path: Path) -> None:
@@ -122,7 +122,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 def _key_of(headers: Mapping[str, str]) -> str:
-    """Return a request's access key: from `Authorization`, else from Anthropic's `x-api-key`."""
+    """Return a request's key, from `Authorization`, else `x-api-key`; Refusal (401) if none."""
     header = headers.get("authorization")
     if header is None:
         key = headers.get("x-api-key", "").strip()
@@ -143,21 +143,23 @@ def read_keys(path: Path) -> Mapping[str, AccessKey]:
     try:
         return _parsed(read_limited(path, SETTINGS), path)
     except OSError as error:
-        raise UserError(f"Keys file {path} cannot be read ({error.strerror}).") from error
+        raise UserError(
+            f"Keys file {path} cannot be read ({error.strerror}). Check its path and permissions."
+        ) from error
 
 
 def _parsed(content: bytes, path: Path) -> Mapping[str, AccessKey]:
     try:
         tables = parse_toml(content)
     except ValueError as error:
-        raise UserError(f"Keys file {path} is not valid TOML: {error}.") from None
+        raise UserError(f"Keys file {path} is not valid TOML: {error}. Correct it.") from None
     try:
         keys = FILE.validate_python(tables)
     except ValidationError as error:
         field, problem = first_fault(error)
         field = field.removesuffix(".[key]")
         place = f"line {_line_of(content.decode('utf-8-sig'), field)}, field {field}"
-        raise UserError(f"Keys file {path}, {place}: {problem}.") from None
+        raise UserError(f"Keys file {path}, {place}: {problem}. Correct it.") from None
     by_digest: dict[str, str] = {}
     for name, key in keys.items():
         if (owner := by_digest.setdefault(key.sha256, name)) != name:

@@ -23,7 +23,7 @@ A_REQUEST = LimitName("--max-usd-per-query", one="request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLimits:
-    """Limits of client requests; None: no limit. Limits of an access key override these limits."""
+    """Limits of client requests; None: no limit. The keys file may set others for a single key."""
 
     max_usd: Decimal | None = None
     max_usd_per_query: Decimal | None = None
@@ -64,9 +64,9 @@ class MeterScope(NamedTuple):
 
 
 def _scopes(key: str | None, day: date) -> tuple[MeterScope, ...]:
-    """Return the sums that a call adds to, in the order in which their limits are checked.
+    """Return the meters that count a call's cost, in the order in which limits are checked.
 
-    They are of its API key (today, in all) and of all keys (today, in all).
+    They count: the key on that day, the key in total, all clients on that day, and in total.
     """
     return MeterScope(False, key, day), MeterScope(False, key), MeterScope(day=day), MeterScope()
 
@@ -119,7 +119,8 @@ class Admission:
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
         """Admit a request for a `with` block, yield its meter; Refusal if a limit is reached."""
         if not caller.may_ask(model, *also):
-            raise Refusal(403, "forbidden", f"This key has no access to {model}.", param="model")
+            text = f"This key has no access to {model}. Request another model."
+            raise Refusal(403, "forbidden", text, param="model")
         cap = caller.concurrency or self.limits.concurrency
         if self._within[caller.name] >= cap:
             text = (

@@ -23,9 +23,9 @@ class _Fields(BaseModel):
 def _plain(text: str) -> str:
     # Inspect reads such a tag as its own note and removes it from the text.
     if "<content-internal>" in text:
-        raise ValueError("a text must not contain the tag <content-internal>")
+        raise ValueError("remove the tag <content-internal>, which a text must not contain")
     if storable(text) != text:
-        raise ValueError("it contains a lone surrogate (half a character)")
+        raise ValueError("remove the lone surrogate (half a character) that it contains")
     return text
 
 

@@ -143,20 +143,21 @@ async def _conversation(fields: CountFields) -> list[ChatMessage]:
         turns = [turn.model_dump(exclude_unset=True) for turn in fields.messages]
         messages = await messages_from_anthropic(cast(list[MessageParam], turns))
     except Exception:  # too deeply nested, or any error of the anthropic library
-        raise invalid("messages", "they cannot be read as a conversation") from None
+        raise invalid("messages", "they cannot be read: check roles and blocks") from None
     for message in messages:
         if isinstance(message, ChatMessageTool) and message.function is None:
             call_id = message.tool_call_id or ""
             raise invalid(
-                "messages", f"a tool result has the id {call_id!r:.80}, but no earlier call has it"
+                "messages",
+                f"no tool call has the id {call_id!r:.80} of a result; send the call",
             )
     if not _shown(messages) and not any(message.text.strip() for message in messages):
-        raise invalid("messages", "no message has a text or an image")
+        raise invalid("messages", "no message has a text or an image; send one")
     return [*_system(fields), *messages]
 
 
 def _system(fields: CountFields) -> Iterator[ChatMessage]:
-    """Yield a message per system block: Anthropic drops a block that begins with its header."""
+    """Yield one message per system block: Anthropic drops the block with its billing header."""
     system = fields.system or ""
     texts = [system] if isinstance(system, str) else [block.text for block in system]
     yield from (ChatMessageSystem(content=text) for text in texts if text)
@@ -175,7 +176,7 @@ def _tools(fields: CountFields) -> Sequence[ToolInfo]:
     tools = fields.tools or []
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
-        raise invalid("tools", "two tools have the same name")
+        raise invalid("tools", "two tools have the same name; rename one")
     return [
         tool_info(tool.name, tool.description, tool.input_schema, f"tools.{number}.input_schema")
         for number, tool in enumerate(tools)
@@ -188,10 +189,10 @@ def _tool_choice(fields: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice |
         return None
     if choice.type == "tool":
         if choice.name not in [tool.name for tool in tools]:
-            raise invalid("tool_choice.name", "no tool in `tools` has this name")
+            raise invalid("tool_choice.name", "no tool in `tools` has this name; name one of them")
         return ToolFunction(name=choice.name)
     if not tools and choice.type == "any":
-        raise invalid("tool_choice", "the request has no `tools` to choose from")
+        raise invalid("tool_choice", "the request has no `tools`; send some, or leave it out")
     return choice.type
 
 
@@ -228,7 +229,7 @@ def _reasoning(fields: MessageFields) -> dict[str, tuple[str, int | str | None]]
 
 
 def message_usage(bill: RequestBill) -> dict[str, Any]:
-    """Return a bill as Anthropic's `usage`, with the orchestration counts of Fugu's API added.
+    """Return a bill as Anthropic's `usage`, plus orchestration counts as in Sakana's Fugu API.
 
     Anthropic's counts must be integers. So if a part of the tokens is unknown, every count is a
     lower bound, 0 if nothing is known; `incomplete` is true, and total and cost are omitted. If a

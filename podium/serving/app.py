@@ -47,6 +47,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "/v1/responses": RESPONSES,
     "/v1/messages": MESSAGES,
 }
+USE = f"Use POST with one of: {', '.join(DIALECTS)}."
 NO_RETRY = frozenset({"out_of_budget", "loop", "unsupported_parameter"})
 """Kinds of refusals that a client's automatic retry cannot resolve."""
 
@@ -221,10 +222,11 @@ async def _body(request: Request) -> Mapping[str, Any]:
     try:
         value: object = parse_json(raw)
     except (ValueError, RecursionError) as error:
-        sentence = f"The body is not valid JSON ({type(error).__name__}): {str(error)[:200]}"
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        sentence = f"The body is not valid JSON ({reason}). Send a JSON object."
         raise Refusal(400, "invalid_request", sentence) from None
     if not isinstance(value, dict):
-        raise Refusal(400, "invalid_request", "The body must be a JSON object.")
+        raise Refusal(400, "invalid_request", "The body is not a JSON object. Send one.")
     return cast(Mapping[str, Any], value)
 
 
@@ -260,7 +262,7 @@ def _told(endpoint: _Endpoint) -> _Endpoint:
         except Refusal as refusal:
             failure = refusal
         except Exception as error:  # its type only: a message could contain a prompt
-            sentence = f"The server failed on this request ({type(error).__name__})."
+            sentence = f"The server failed ({type(error).__name__}). Send the request again."
             failure = Refusal(500, "failed", sentence)
         return _refused(failure, _dialect_of(request).error(failure, _trace(request)), {})
 
@@ -279,7 +281,7 @@ def _refused(refusal: Refusal, body: Mapping[str, Any], headers: Mapping[str, st
 async def _not_here(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     allowed = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    sentence = f"This server has no endpoint {request.method} {request.url.path:.100}."
+    sentence = f"This server has no endpoint {request.method} {request.url.path:.100}. {USE}"
     refusal = Refusal(status, "not_found", sentence)
     return _refused(refusal, _dialect_of(request).error(refusal, _trace(request)), allowed)
 

@@ -81,7 +81,8 @@ class RequestBill:
     """Tokens and cost of all model calls of one request; a field is None if a part is unknown."""
 
     visible: Usage | None
-    """Tokens of the last successful step's worker call, whose reply is the answer; 0 if none is."""
+    """Tokens of the worker call whose reply is the answer, that of the last successful step; all
+    counts are 0 if every call failed."""
     orchestration: Usage | None
     """Tokens of all other calls: conductor, workers of earlier steps, failed attempts."""
     calls: int
@@ -144,7 +145,7 @@ class ReplyStream(Protocol):
         ...
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield heartbeat events with data, since clients' idle timers ignore SSE comments."""
+        """Yield heartbeat events that name `step`, if any; clients would ignore SSE comments."""
         ...
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:

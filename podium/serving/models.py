@@ -98,7 +98,7 @@ class ServedModels:
             if model_id == model.dated or name == model.name:
                 return model
         if moved := next((model for model in self.models if _is_dated(model_id, model)), None):
-            sentence = f"{model_id!r:.120} is another version. This server serves {moved.dated}."
+            sentence = f"{model_id!r:.120} is another version. Request {moved.dated}."
         else:
             near = get_close_matches(model_id, [*self.ids()], n=3, cutoff=0.4) or [*self.ids()][:3]
             sentence = f"This server has no model {model_id!r:.120}. Try {', '.join(near)}."
@@ -176,7 +176,8 @@ def _made(name: str, source: ModelSource, learnt: Experiment | None) -> ServedMo
     card = catalogue.card(name)
     row = next((each for each in learnt.entries if each.system == name), None) if learnt else None
     if reason := _unserved(card, taught=row is not None):
-        raise UserError(f"{name} cannot be served: {reason}.")
+        fix = "" if "--learnt" in reason else " Choose another system."
+        raise UserError(f"{name} cannot be served: {reason}.{fix}")
     override = conductor_override(name, catalogue)
     pool = with_conductor(spec, override)
     refuse_unready(pool, source.book)

@@ -154,7 +154,7 @@ def refuse_twins(tools: Sequence[ToolInfo]) -> None:
     """Raise Refusal if two functions have the same name, since a call would be ambiguous."""
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
-        raise invalid("tools", "two functions have the same name")
+        raise invalid("tools", "two functions have the same name; rename one")
 
 
 def response_schema(form: SchemaFields, path: str) -> ResponseSchema:
@@ -165,7 +165,7 @@ def response_schema(form: SchemaFields, path: str) -> ResponseSchema:
         _refuse_lost(form.schema_, JSONSchema.model_fields, place)
         schema = JSONSchema.model_validate(form.schema_)
     except (ValueError, RecursionError):
-        raise invalid(place, "it is not a JSON schema that workers can receive") from None
+        raise invalid(place, "it is not a valid JSON schema; correct it") from None
     return ResponseSchema(
         name=form.name, json_schema=schema, description=form.description, strict=form.strict
     )
@@ -179,12 +179,12 @@ CHOICES: Mapping[str, Literal["auto", "any", "none"]] = {
 
 
 def read_tool_choice(choice: object, tools: Sequence[ToolInfo]) -> ToolChoice | None:
-    """Return which tool must be called, from a request's `tool_choice`: a word, or a function."""
+    """Return Inspect's form of a request's `tool_choice`, a word or a function; None if unset."""
     if choice is None:
         return None
     if isinstance(choice, str) and choice in CHOICES:
         if choice == "required" and not tools:
-            raise invalid("tool_choice", "the request has no `tools` to choose from")
+            raise invalid("tool_choice", "the request has no `tools`; send some, or leave it out")
         return CHOICES[choice]
     fields = cast(Mapping[str, Any], choice if isinstance(choice, Mapping) else {})
     if fields.get("type") != "function":
@@ -192,7 +192,7 @@ def read_tool_choice(choice: object, tools: Sequence[ToolInfo]) -> ToolChoice | 
     inner = fields.get("function", fields)  # chat completions nest the name one level deeper
     name = cast(Mapping[str, Any], inner).get("name") if isinstance(inner, Mapping) else None
     if name not in [tool.name for tool in tools]:
-        raise invalid("tool_choice", "no function in `tools` has this name")
+        raise invalid("tool_choice", "no function in `tools` has this name; name one of them")
     return ToolFunction(name=name)
 
 
@@ -226,14 +226,14 @@ async def read_messages(
     try:
         messages = await convert
     except Exception:  # Inspect's converters raise any type of error
-        raise invalid(name, "it cannot be read as a conversation") from None
+        raise invalid(name, "it cannot be read: check its roles and parts") from None
     images = any(
         isinstance(block, ContentImage)
         for message in messages
         for block in (message.content if isinstance(message.content, list) else [])
     )
     if not images and not any(message.text.strip() for message in messages):
-        raise invalid(name, "no message has a text or an image")
+        raise invalid(name, "no message has a text or an image; send one")
     return messages, images
 
 
@@ -265,7 +265,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 
 def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | None:
-    """Return a bill as `usage` of Fugu's API; None if tokens are unknown.
+    """Return a bill as `usage` in the form of Sakana's Fugu API; None if tokens are unknown.
 
     `into` and `out` are the names of input and output tokens.
     """

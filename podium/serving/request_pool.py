@@ -68,7 +68,7 @@ class RequestGate:
     def enter(self, worker: str) -> None:
         """Count a call that is about to be made; Refusal if no call is allowed any more."""
         if self.closed is None and self.calls >= self.max_calls:
-            text = f"This request has made {self.calls} calls, the maximum (--max-calls)."
+            text = f"This request has made {self.calls} calls, the maximum: raise --max-calls."
             self.close(Refusal(402, "out_of_budget", text))
         if self.closed is not None:
             raise self.closed

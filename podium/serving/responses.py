@@ -170,8 +170,8 @@ class OpenAIResponses:
 def _for_inspect(value: Any) -> Any:
     """Return a request's input as Inspect's converter needs it.
 
-    Without `type: message`, the converter drops the content of assistants' messages. It would keep
-    the `namespace` of each tool call in memory for the life of the process.
+    Adds `type: message`, without which the converter drops the content of assistants' messages, and
+    removes `namespace`, which the converter would keep in memory until the process ends.
     """
     if isinstance(value, str):
         return value

@@ -132,7 +132,7 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class ModelService:
-    """The state that all endpoints of a server share."""
+    """The state that all endpoints of a server share, and the methods that answer requests."""
 
     models: ServedModels
     made: Made
@@ -272,10 +272,10 @@ class ModelService:
         if isinstance(error, SpendLimit):
             return self.admission.refusal(error)
         if isinstance(error, WorkerError):
-            sentence = "A worker call failed; the trace shows which one, and why."
+            sentence = "A worker call failed; the trace (x-podium-trace) shows which one, and why."
             return Refusal(502, "worker_failed", sentence)
         kind = type(error).__name__
-        return Refusal(500, "failed", f"The system failed on this request ({kind}).")
+        return Refusal(500, "failed", f"The system failed ({kind}). Send the request again.")
 
     def _write_down(
         self,
@@ -306,13 +306,13 @@ def stopping() -> Refusal:
 
 def journal_lost() -> Refusal:
     """Return the refusal (500) of a request that cannot be written to the journal."""
-    sentence = "This server cannot write its journal, so it cannot answer this request."
+    sentence = "This server cannot write its journal. Check the disk of its --log-dir."
     return Refusal(500, "failed", sentence)
 
 
 def _too_late(deadline_s: float) -> Refusal:
     return Refusal(
-        504, "deadline", f"The request had no answer after {deadline_s:g} s (--deadline)."
+        504, "deadline", f"No answer after {deadline_s:g} s. Raise the --deadline of the server."
     )
 
 

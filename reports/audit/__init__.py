@@ -1,4 +1,4 @@
-"""Audit of a run's costs: eighteen invariants over its ledger, from files alone."""
+"""Audit of a run: eighteen checks of its calls, costs, texts and grades, from its files alone."""
 
 from podium.reports.audit.audit_report import (
     Audit,

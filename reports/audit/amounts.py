@@ -56,7 +56,7 @@ UNREADABLE = "calls whose provider's own usage cannot be compared"
 
 
 def token_partition(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A call's parts add up to the provider's total and match the provider's own counts."""
+    """A call's tokens, by kind, add up to the provider's total and match the provider's counts."""
     for row in evidence.rows:
         usage = row.usage
         if usage is None:
@@ -97,8 +97,8 @@ def _of_several(evidence: Evidence, row: Call) -> bool:
 
 
 MOST = 10
-"""Maximum number of groups of calls of which every combination is tried. If there are more, all
-groups of one kind are taken or left together."""
+"""Maximum number of groups for which `explain` tries every combination. If there are more, it
+includes or leaves out all groups of one kind together."""
 
 Adder = Callable[[Iterable[Call]], Sums]
 
@@ -152,7 +152,7 @@ OWN: Group = ("", "", False)
 
 
 def run_sums(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """All attempts add up to Inspect's totals of the run; every group left out has a name."""
+    """The run's calls, plus whole groups such as failed attempts, add up to Inspect's totals."""
     logs = [log for log in evidence.logs if has_totals(log)]
     without = SERVED if evidence.is_served else "no log"
     reason = "no log with totals: the run was stopped" if evidence.logs else without
@@ -203,7 +203,7 @@ def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
 
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
-    """Return the log of the run that made a call: the oldest with it, else the last log before."""
+    """Return the log of the run that made a call: the oldest with it, else the newest older log."""
     # Time alone can be wrong: Inspect dates a retry's log a second after the log before it, which
     # can be later than the calls in it.
     origin = evidence.first_log.get(row.event or "")
@@ -239,7 +239,7 @@ def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
 
 
 def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Tokens at the embedded price book give the recorded dollars, digit by digit."""
+    """Tokens at the prices stored with the run give the recorded dollars, digit by digit."""
     faults, stored, gaps = [*_books(evidence), *_journals_books(evidence)], 0, 0
     for row, outcome in _with_outcomes(evidence):
         faults += ((f"call {row.call}", fault) for fault in _parts(row))
@@ -365,7 +365,7 @@ def _why_unpriced(evidence: Evidence, row: Call) -> str:
 
 
 def cache_reads(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A reply from the local cache is paid 0 and keeps its would-be price."""
+    """A reply from the local cache costs 0; the price that it would have had is recorded."""
     for row in evidence.rows:
         if fault := _cache_fault(evidence, row):
             yield f"call {row.call}", fault
@@ -425,8 +425,8 @@ MADE_BY = {"solve": "solvers", "score": "scorers", "environment": "task's own mo
 
 
 ROUNDING = Decimal("0.0000005")
-"""Largest rounding difference in dollars per call: half a millionth, or half of the last place that
-the provider states if that is smaller."""
+"""Largest rounding difference per call, in dollars: half a millionth, or half a unit of the last
+decimal place that the provider states, if that is smaller."""
 OWN_KEY = '"is_byok":true'
 """Text in OpenRouter's usage if the provider behind it charged the user's own key."""
 WITH_KEY = " with a key of your own, its fee and the provider behind it"

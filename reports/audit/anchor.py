@@ -21,6 +21,8 @@ from podium.reports.audit.verify import HEX
 Time = Literal["none", "unchecked", "stamped", "other-root", "invalid"]
 LIMIT_S = 60.0
 NO_STAMP = "The authority's reply is not a time stamp"
+WRITABLE = "Check that the directory of the run is writable"
+ASK_AGAIN = "Name the certificate that the authority publishes, or ask it again"
 NO_OPENSSL = "Time stamps need the program openssl on PATH (Debian: apt-get install openssl)."
 DATED = re.compile(r"^Time stamp: (\w{3} +\d+ [\d:]{8})(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE)
 ADDRESS = re.compile(r"https?://[^/\s]")
@@ -35,7 +37,7 @@ class Stamped:
 
     verdict: Time
     said: str = ""
-    """The certified time (ISO 8601), or why the stamp proves no time."""
+    """The certified time (ISO 8601), or why the stamp proves none; empty if absent or unchecked."""
 
 
 def request(log_dir: Path) -> Path:
@@ -141,8 +143,11 @@ def _names(file: Path, root: str) -> bool:
 
 
 def _verified(file: Path, imprint: tuple[str, str], authority: Path) -> datetime:
-    """Return the time that an authority's reply certifies for `imprint`; UserError if invalid."""
-    text = _ask_openssl("-reply", "-in", str(file), "-text", fault=NO_STAMP)
+    """Return the time that an authority's reply certifies; UserError if openssl rejects the reply.
+
+    `imprint`: openssl's option and value for what was stamped, a digest or a query file.
+    """
+    text = _ask_openssl("-reply", "-in", str(file), "-text", fault=NO_STAMP, fix=ASK_AGAIN)
     if refused := REFUSED.search(text):
         raise UserError(f"The authority refused ({refused[1]}). Ask another authority.")
     if not (dated := DATED.search(text)):
@@ -150,7 +155,7 @@ def _verified(file: Path, imprint: tuple[str, str], authority: Path) -> datetime
     when = datetime.strptime(" ".join(dated.groups()), "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
     trusted = ("-CAfile", str(authority), "-attime", str(int(when.timestamp())))
     fault = f"The stamp does not hold against {authority}"
-    _ask_openssl("-verify", "-in", str(file), *imprint, *trusted, fault=fault)
+    _ask_openssl("-verify", "-in", str(file), *imprint, *trusted, fault=fault, fix=ASK_AGAIN)
     return when
 
 
@@ -160,7 +165,7 @@ def _openssl() -> str:
     return program
 
 
-def _ask_openssl(*words: str, fault: str = "openssl could not") -> str:
+def _ask_openssl(*words: str, fault: str = "No query was written", fix: str = WRITABLE) -> str:
     command = [_openssl(), "ts", *words]
     process = subprocess.run(
         command, capture_output=True, text=True, errors="replace", timeout=LIMIT_S
@@ -169,7 +174,5 @@ def _ask_openssl(*words: str, fault: str = "openssl could not") -> str:
         reasons = [reason for pattern in WHY for reason in pattern.findall(process.stderr)]
         lines = [line for line in process.stderr.splitlines() if not line.startswith(NOTICE)]
         detail = f" ({reason})" if (reason := next(iter([*reasons, *lines]), "")) else ""
-        raise UserError(
-            f"{fault}{detail}. Name the certificate that the authority publishes, or ask it again."
-        )
+        raise UserError(f"{fault}{detail}. {fix}.")
     return process.stdout

@@ -77,11 +77,11 @@ class Reconciled:
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: Sums = field(default_factory=dict[str, Tokens])
     causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
-    """Inspect's record (`samples`, `runs`, `hooks`) -> cause -> ledger less record, in tokens."""
+    """Inspect's record (`samples`, `runs`, `hooks`) -> cause -> excess of the ledger, in tokens."""
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
     """Label and scope, e.g. `live inference` -> way of billing (see `BILLING`) -> sums of calls."""
     bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
-    """If systems share replies: id of paid call -> digest of request and reply; None: no reply."""
+    """Id of paid call -> digest of request and reply (None: no reply); empty if none is shared."""
     shared: list[SharedDraw] = field(default_factory=list[SharedDraw])
     findings: dict[str, InvariantCheck] = field(
         default_factory=lambda: {invariant.id: InvariantCheck() for invariant in INVARIANTS}
@@ -93,7 +93,7 @@ class Reconciled:
         return {name: total(ways.values()) for name, ways in self.billing.items()}
 
     def check(self, id: str, task: str, check: Callable[..., Faults], *arguments: object) -> None:
-        """Run the function `check` of the invariant `id` on a task; add the findings."""
+        """Run `check`, the function of invariant `id`; add its findings, labelled with `task`."""
         result = InvariantCheck()
         result.faults = [AuditFault(id, task, *fault) for fault in check(*arguments, result)]
         self.findings[id].add(result)
@@ -144,7 +144,7 @@ REFUSED, OPEN, KEPT = "refused", "without a known end", "from the local cache"
 CACHED, UNPRICED, AT_LIST = "partly from the provider's cache", "without a price", "at list price"
 SERVICES = tuple(f"at {service} rates" for service in get_args(Service) if service != STANDARD)
 BILLING = (REFUSED, OPEN, KEPT, UNPRICED, CACHED, *SERVICES, AT_LIST)
-"""The ways in which an attempt of a call can be billed; the first that applies counts."""
+"""The ways in which an attempt of a call can be billed; each attempt has one of them."""
 
 
 def _billed(row: Call) -> str:
@@ -187,7 +187,7 @@ def _counts(evidence: Evidence) -> Counter[str]:
 
 
 def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
-    """Return Inspect's tokens of newest samples, and cause -> tokens that only the ledger has."""
+    """Return Inspect's tokens of each query's newest sample, and cause -> tokens of other calls."""
     newest = evidence.newest.values()
     theirs = sum_tokens(told(usage) for sample in newest for usage in sample.model_usage.values())
     last_events = {event.id for sample in newest for event in sample.events}
@@ -286,7 +286,10 @@ def audit(
 
 
 def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
-    """Yield sums and findings of system runs; with `large` bytes of files, in worker processes."""
+    """Yield sums and findings of system runs.
+
+    If their files have at least `large` bytes together, several worker processes read them.
+    """
     many = sum(files.size for files in system_runs) >= large
     shares = [system_runs[start : start + SHARE] for start in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)
@@ -346,7 +349,7 @@ def _check_whole(
 
 
 def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
-    """Return the directories of whole runs, each of which has, or should have, a MANIFEST.json."""
+    """Return the directories that should have a MANIFEST.json; for shards, that of their run."""
     folders: set[Path] = set()
     for files in system_runs:
         parents = {path.parent for path in files.logs}

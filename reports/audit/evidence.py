@@ -21,8 +21,8 @@ from podium.harness.ledger.totals import CallSum, sums_by
 Faults = Iterator[tuple[str, str]]
 """Place and text of each fault that a check finds; `AuditFault` adds invariant and task."""
 Status = Literal["pass", "weak", "fail", "not applicable"]
-"""Verdict on an invariant. `weak`: nothing contradicts the invariant, but records have gaps, on
-which a strict audit fails."""
+"""Verdict on an invariant. `weak`: nothing contradicts the invariant, but there are gaps in the
+records or doubtful findings, on which a strict audit fails."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,7 +63,7 @@ class InvariantCheck:
             setattr(self, name, getattr(self, name) + getattr(check, name))
 
     def status(self, *, strict: bool) -> Status:
-        """Return the verdict on the invariant; if `strict`, gaps in records count as failures."""
+        """Return the verdict; if `strict`, gaps in records and doubtful findings are failures."""
         if self.faults or (strict and (self.gaps or self.weak)):
             return "fail"
         if self.gaps or self.weak:
@@ -173,7 +173,7 @@ class Evidence(Merged):
 
     @cached_property
     def written_down(self) -> frozenset[str]:
-        """Uuids of samples in journals of the newer format, which also has answers and verdicts."""
+        """Uuids of samples with calls in journals whose format also has answers and verdicts."""
         calls = self.calls.values()
         recent = (record.intent for record in calls if "reply_sha256" in (record.outcome or {}))
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))

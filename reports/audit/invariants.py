@@ -53,7 +53,7 @@ UNKNOWN = "not comparable: verdicts that no journal has (check them with --regra
 
 
 def grades_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """A log's verdicts are the recorded ones or, with --regrade, those of grading again."""
+    """A log's verdicts are those in the journal or, with --regrade, those of grading again."""
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.journals:
         check.skipped[SERVED if evidence.is_served else "no journal has its verdicts"] += 1
@@ -106,7 +106,7 @@ NO_MANIFEST = (
 
 
 def self_contained(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """The files alone give every figure, and the same bytes each time."""
+    """The run's files alone give every figure, and reading them again gives the same bytes."""
     if any(log.facts is None for log in evidence.logs):
         check.gaps["not a run of podium: its logs embed no prices"] += 1
         return
@@ -224,7 +224,7 @@ def manifest(run: Path, name: str, check: InvariantCheck) -> Faults:
 
 
 def _elsewhere(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Providers' bills match the ledger, within the tolerance."""
+    """Providers' invoices match the ledger, within the tolerated differences."""
     # A bill covers an account, not a system run: reports/audit/audit_report.py adds its check.
     check.skipped["no invoice was given (--invoice FILE)"] += 1
     return iter(())

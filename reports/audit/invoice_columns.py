@@ -77,7 +77,7 @@ def _table(value: object) -> Mapping[str, Any]:
 
 
 def unknown_columns(format: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return an invoice's columns that its format lacks: `SHOWN` names, and a count of the rest."""
+    """Return the columns that podium does not know in a format; after `SHOWN` names, a count."""
     names = {_flat(name) for name in COLUMNS[format].split()}
     names |= {name.rpartition(".")[0] for name in COLUMNS[format].split()}  # if null or empty
     unknown = sorted(name[:LONGEST] for name in {*columns} if _flat(name) not in names)

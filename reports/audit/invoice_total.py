@@ -23,7 +23,7 @@ class InvoiceOptions:
     key: str | None = None
     """Compare only lines of this API key (its id or name in the export)."""
     whole_account: bool = False
-    """True if the account did nothing but this run, and the export names no project or key."""
+    """True if only this run used the account: then all lines of the invoice are compared."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     """Model in the ledger -> name in the invoice, for models that podium cannot match by name."""
     tokens: int = 0
@@ -45,7 +45,7 @@ CENT_HALF = Decimal("0.005")
 
 @dataclass(slots=True)
 class Amounts:
-    """Numbers of calls and tokens (input: cached or not), and dollars; None: unknown."""
+    """Numbers of calls and tokens (`input` includes cached tokens), and dollars; None: unknown."""
 
     requests: int | None = None
     input: int | None = None
@@ -213,7 +213,9 @@ def _chosen(
     ):
         if name and name not in names:
             has = ", ".join(map(str, names[:8])) or "none"
-            raise UserError(f"{path} has no {flag} {name!r}; it has: {has}.")
+            raise UserError(
+                f"{path} has no {flag} {name!r}; it has: {has}. Correct {flag}, or leave it out."
+            )
     if options.project or options.key:
         account = options.project, options.key
         fits = [

@@ -404,7 +404,7 @@ def _flat(raw: Any) -> Any:
 
 
 def kind_of(sku: str) -> str | None:
-    """Return the `InvoiceLine` field of the tokens that a SKU (billed item) bills; None if none.
+    """Return the `InvoiceLine` field for the tokens of a SKU (billed item); None if it has none.
 
     >>> kind_of("Generate content output token count gemini 2.5 flash short input text")
     'output'
@@ -483,7 +483,7 @@ def read_invoice(path: Path) -> Invoice:
         line = _first_line(path)
         names = next((row for _, row in rows_of_csv(iter([line]))), list[str]())
     except TooLarge as error:
-        raise UserError(f"{path} is not a supported export: {error}.") from error
+        raise UserError(f"{path} is not a supported export: {error}. Use {FORMATS}.") from error
     except ValueError as error:
         raise _unknown(path) from error
     if line.startswith(("{", "[")):
@@ -502,7 +502,7 @@ def _first_line(path: Path) -> str:
 
 
 def _unknown(path: Path) -> UserError:
-    return UserError(f"{path} is not a supported export. Supported: {FORMATS}.")
+    return UserError(f"{path} is not a supported export. Use {FORMATS}.")
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:

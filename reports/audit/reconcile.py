@@ -92,7 +92,7 @@ def _nothing() -> Amounts:
 
 
 def _call_amounts(row: Call) -> Amounts:
-    """Return a call's amounts: one request, its tokens, which must be known, and its dollars."""
+    """Return the amounts of a call with known tokens: one request, its tokens and its dollars."""
     tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
     return Amounts(1, *tokens, row.usd or Decimal(0))
 
@@ -170,7 +170,7 @@ class Count:
     resolved: int = 0
     """Number of calls of unknown cost whose request ids the invoice lists."""
     whole: Span | None = None
-    """Time of the run: from the start of the first call to the end of the last one."""
+    """Time of the run: from the start of the first call to the end of the last; None: no call."""
 
     def add_all(self, rows: Iterable[Call]) -> None:
         """Add rows of the ledger; `left_out` counts rows that the invoice cannot bill."""
@@ -269,7 +269,7 @@ class Count:
             yield InvoiceFault("unmatched model", model, f"{calls} calls; {reason}")
 
     def unknown_requests(self) -> Iterator[InvoiceFault]:
-        """Yield a fault for each request of the invoice during the run that the ledger lacks."""
+        """Yield a fault for each request billed during the run that is not in the ledger."""
         for request, line in self.bill.requests.items():
             span = line.start, line.end
             if request in self.seen or not self.is_during(span):
@@ -384,7 +384,7 @@ ANYONE = InvoiceOptions()
 def reconcile(
     rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
 ) -> Reconciliation:
-    """Compare rows of the ledger with an invoice; UserError if `read_bill` refuses the invoice."""
+    """Compare ledger rows with an invoice; UserError if it is malformed or its account unclear."""
     bill = read_bill(invoice, options)
     names = Names({model for _, model in bill.buckets}, options.models)
     ledger = Count(bill, names, options, invoice.providers)

@@ -329,7 +329,7 @@ SLACK = 16
 
 
 def complete(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Steps are calls, their number fits the manifest, and a conductor's own calls are counted."""
+    """Each step is a call, a system's manifest allows their number, and planning is counted."""
     facts = evidence.facts
     if evidence.is_served:
         yield from _requests(evidence, check)

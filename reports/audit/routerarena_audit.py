@@ -34,7 +34,7 @@ RETIRED = {"grok-4-1-fast-reasoning": "grok-4.3", "x-ai/grok-4.1-fast": "grok-4.
 DATED = re.compile(r"([-@][\d-]*)?")
 """The suffix that a provider may append to a model's name: the date of the model's version."""
 OFF = Decimal("0.005")
-"""Largest relative difference between stated cost and tokens times price that is rounding."""
+"""Largest relative difference between stated cost and tokens times price due to rounding."""
 MOST = 10**12  # maximum tokens of a row: a larger number is invalid
 NAMED = 8  # maximum row numbers that a fault lists
 RULES = {
@@ -140,7 +140,7 @@ class _File:
 
 
 def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
-    """Audit a RouterArena prediction file; `costs`: its prices file, if not in the usual place."""
+    """Audit a RouterArena prediction file; `costs`: prices (None: model_cost/ of its checkout)."""
     raw = _read(path)
     if not isinstance(raw, list) or not raw:
         raise UserError(
@@ -193,7 +193,9 @@ def _read(path: Path) -> object:
     try:
         return json_with_nan(read_limited(path, DOCUMENT))
     except ValueError as error:  # NaN is read without an error: the rules report it
-        raise UserError(f"{path} is not a readable JSON file: {error}.") from error
+        raise UserError(
+            f"{path} is not a readable JSON file: {error}. Get it from RouterArena again."
+        ) from error
 
 
 def _read_costs(path: Path, costs: Path | None) -> dict[str, Json]:
@@ -426,7 +428,7 @@ def _uncharged(file: _File) -> None:
 
 
 def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
-    """Yield (input, output) tokens of each call in a table row, but for the answering call."""
+    """Yield (input, output) tokens of each call that a row lists, except the answering call."""
     if isinstance(value, list):
         for item in cast(list[object], value):
             yield from _named(item, answer_usage)
@@ -457,7 +459,8 @@ def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
 def _by_tokens(file: _File, row: _Row) -> Decimal | None:
     """Return a row's dollars: its tokens times the price of the model that answered.
 
-    If that model has no price, the chosen model's counts. None if tokens or price are unknown.
+    If that model has no price, use the price of the model that the router chose. None if tokens or
+    both prices are unknown.
     """
     price = _price_of(file, row.served) or _price_of(file, row.model)
     if price is None or row.tokens is None:

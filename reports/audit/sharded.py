@@ -17,7 +17,7 @@ ONE_PIECE, UNLEASED = "not cut into shards", "its shards had no leases"
 
 
 def shards_as_planned(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Every planned query is in exactly one shard, and every answered query was planned there."""
+    """Each planned query is in exactly one shard; each answered query was planned for its shard."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if folder is None or parent is None:
@@ -132,7 +132,7 @@ class GrantedDollars:
 
 
 def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
-    """Return per lease of a shard: generation (0: no lease), ids of its processes, dollars paid."""
+    """Return per lease of a shard: its number (0: no lease), process ids, and dollars paid."""
     pids, paid = dict[int, set[int]](), defaultdict[int, Decimal](Decimal)
     for path in folder.glob(f"{FOLDER}/*/*.jsonl"):
         generation = 0

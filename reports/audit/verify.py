@@ -72,7 +72,9 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
     copy, so files may be missing, and samples may be redacted if they keep the original digests.
     """
     if published and not HEX.fullmatch(published):
-        raise UserError(f"{published!r} is not a root. A root is 64 hex digits.")
+        raise UserError(
+            f"{published!r} is not a root. Give the 64 hex digits of `podium manifest write`."
+        )
     path = log_dir / FILE
     if not path.exists():
         return (Finding("absent", FILE, "", "there is none: ask the person who ran it for it"),)
@@ -157,7 +159,8 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
     """Return a file's differences from its entry in the manifest, and faults in the entry."""
     file, path = log_dir / old.path, old.path
-    stale = [Finding("edited", path, "", f"when it was taken in: {fault}") for fault in old.faults]
+    before = "when the manifest was written"
+    stale = [Finding("edited", path, "", f"{before}: {fault}") for fault in old.faults]
     if file_digest(file) == old.sha256:
         return stale
     if shared and old.kind == "log" and (digests := originals(file)) is not None:
@@ -317,7 +320,7 @@ def _read_key(path: Path, name: Literal["private", "public"], fix: str) -> Any:
     try:
         key = load(content)
     except TypeError as error:
-        raise UserError(f"{path} is protected by a password. Use a key without one.") from error
+        raise UserError(f"{path} is protected by a password. Use an unprotected key.") from error
     except Exception as error:  # cryptography raises many types, some of them its own
         raise UserError(f"{path} is not a {name} key. {fix}.") from error
     if not isinstance(key, kind):

@@ -110,7 +110,7 @@ def test_a_journal_broken_when_it_was_taken_in_stays_broken(home: Path) -> None:
     lines = added.read_bytes().splitlines(keepends=True)
     rewrite(added, [lines[0], *lines[2:]])
     write_manifest(home)
-    assert "when it was taken in: line 2: deleted" in only(home).said
+    assert "when the manifest was written: line 2: deleted" in only(home).said
 
 
 def test_a_manifest_that_did_not_match_itself_is_replaced_and_remembered(home: Path) -> None:
