@@ -65,7 +65,7 @@ def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Replaces API keys by their names, anywhere in a text or object."""
+    """Replaces each API key in a text or object by `[key NAME]`; `keys` has the names by key."""
 
     keys: Mapping[str, str]
 
@@ -123,7 +123,7 @@ class Cleaner:
 
 
 def guard_keys(model: "Model") -> "Model":
-    """Remove API keys from all that a model's provider returns or raises; return the same model."""
+    """Make a model remove API keys from its provider's replies and errors; return the model."""
     ask = model.api.generate
     if not getattr(ask, GUARDED, False):
         cast(Any, model.api).generate = _guarded(ask)

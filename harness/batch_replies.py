@@ -1,8 +1,8 @@
 """Make a cassette (a file of recorded replies) from the files of a provider's batch job.
 
-The two files have the rows of OpenAI's Batch API, which other servers write too: a request
-`{custom_id, url, body}` and a result `{custom_id, response: {status_code, body}, error}`. Text,
-finish reason and usage are read; other fields are ignored, because servers add fields of their own.
+A batch job has an input file of requests `{custom_id, url, body}` and an output file of results
+`{custom_id, response: {status_code, body}, error}`, one per line: the format of OpenAI's Batch API,
+which other servers use too. Text, finish reason and usage are read; other fields are ignored.
 """
 
 import gzip
@@ -53,8 +53,8 @@ from podium.harness.usage import believed, raw_usage, usage_from_raw
 Json = dict[str, Any]
 Endpoint = Literal["chat", "responses"]
 ENDPOINTS: Mapping[str, Endpoint] = {"/chat/completions": "chat", "/responses": "responses"}
-"""End of a request's URL, after any prefix -> the API; replies from other URLs cannot be
-replayed."""
+"""Last part of a request's URL -> its API, `chat` or `responses`; podium cannot replay replies from
+other URLs."""
 STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -68,10 +68,11 @@ STOPS: Mapping[str, StopReason] = {
 FAILED = re.compile(r"error|abort|cancel|fail|insufficient|network|time.?out")
 """Words in a finish reason that mean that a failure ended the reply."""
 WITHOUT_TEXT = ("max_tokens", "model_length", "content_filter")
-"""Inspect's stop reasons of replies that may have no text."""
+"""Stop reasons (Inspect's names) with which a reply without text is valid."""
 UNDONE = ("failed", "cancelled", "queued", "in_progress")
 """Values of `status` in a body of OpenAI's Responses API that holds no reply."""
-TOOLS = "calls tools, and a cassette can replay text only"
+FIX = "Download the file again, or delete the row."
+TOOLS = "calls tools, and a cassette can replay text only. Delete the row"
 
 
 class BatchRow(BaseModel):
@@ -102,14 +103,16 @@ class BatchRequest(BatchRow):
         """Return a request's messages; UserError if the URL, tools or images prevent a replay."""
         if self.endpoint is None:
             urls = " and ".join(f"/v1{end}" for end in ENDPOINTS)
-            raise UserError(f"{place}: its url is {self.url}, but podium replays only {urls}.")
+            raise UserError(
+                f"{place}: its url is {self.url}, but podium replays only {urls}. Delete the row."
+            )
         messages = self._messages(f"{place}: its body")
         lists = (message.content for message in messages if isinstance(message.content, list))
         texts_only = all(piece.type == "text" for contents in lists for piece in contents)
         if self.body.get("tools") or not texts_only:
             raise UserError(
                 f"{place}: its body has tools or content that is not text; a cassette can replay "
-                "text only."
+                "text only. Delete the row."
             )
         return messages
 
@@ -132,7 +135,7 @@ class BatchRequest(BatchRow):
 
 
 def _with_body(value: object) -> object:
-    """Return a response with a field `body`; a body without one (from Fireworks) is wrapped."""
+    """Return a response with a field `body`; Fireworks sends the body alone, which is wrapped."""
     if not isinstance(value, Mapping):
         return value
     response = cast(Json, value)
@@ -171,7 +174,7 @@ class BatchResult(BatchRow):
 
 
 def _is_error(value: object) -> bool:
-    """Return whether a field `error` states an error: some servers write an object of nulls."""
+    """Return whether a field `error` states an error; an object with only nulls states none."""
     return any(cast(Json, value).values()) if isinstance(value, Mapping) else bool(value)
 
 
@@ -277,7 +280,7 @@ def _chat_replies(body: Json, place: str) -> list[BatchReply]:
             continue
         stop = STOPS.get(reason, "unknown")
         if text is None and stop not in WITHOUT_TEXT:
-            raise UserError(f"{place}: choices.{index}.message.content: it is absent.")
+            raise UserError(f"{place}: choices.{index}.message.content: it is absent. {FIX}")
         replies.append(BatchReply(text or "", stop, usage, _name(answer.model), failed_as))
     return replies
 
@@ -304,7 +307,7 @@ def _responses_replies(body: Json, place: str) -> list[BatchReply]:
     if any(item.type.endswith("_call") for item in answer.output):
         raise UserError(f"{place}: output: it {TOOLS}.")
     if not answer.output and answer.status != "incomplete":
-        raise UserError(f"{place}: output: it is empty, and the reply is not incomplete.")
+        raise UserError(f"{place}: output: it is empty, but `status` is not `incomplete`. {FIX}")
     texts = [
         check_row(_Said, item.model_dump(exclude_unset=True), f"{place}: output.{index}").content
         for index, item in enumerate(answer.output)
@@ -403,11 +406,11 @@ def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
         count = pluralise(len(unreadable), "row")
         raise UserError(f"{count} cannot be read: {examples} Correct them, or leave --strict out.")
     if not batch.rows:
-        raise UserError(f"{results} has no reply: there is nothing to record. {examples}".strip())
+        raise UserError(f"{results} has no reply. Name another output file. {examples}".strip())
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (`FILE, line N`, line) per non-blank line; UserError if a file is absent or no text."""
+    """Yield (`FILE, line N`, line) per non-blank line; UserError if a file is absent or binary."""
     refuse_absent(path)
     try:
         with open_text(path) as lines:
@@ -415,7 +418,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 if line.strip():
                     yield f"{path}, line {number}", line
     except UNREADABLE as error:
-        raise UserError(f"{path} cannot be read as JSON Lines in UTF-8: {error}.") from error
+        raise UserError(f"{path} cannot be read as JSON Lines in UTF-8: {error}. {FIX}") from error
 
 
 def _row(model: type[RowModel], line: str, place: str) -> RowModel:
@@ -423,7 +426,7 @@ def _row(model: type[RowModel], line: str, place: str) -> RowModel:
     try:
         row: object = json_with_nan(line.encode("utf-8", "surrogatepass"))  # a logprob may be NaN
     except ValueError as error:
-        raise UserError(f"{place}: it is not JSON: {error}.") from error
+        raise UserError(f"{place}: it is not JSON: {error}. Correct or delete the line.") from error
     return check_row(model, make_storable(row), place)
 
 
@@ -436,7 +439,7 @@ def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
             twice = request.custom_id in requests
             requests[request.custom_id] = None
             if twice:  # a result has only the id, so it could answer either request
-                raise UserError(f"{place}: an earlier line has the same custom_id.")
+                raise UserError(f"{place}: an earlier line has the same custom_id. Delete both.")
             digest = request_digest(request.conversation(place))
             requests[request.custom_id] = _Asked(request, digest)
         except UserError as error:
@@ -464,7 +467,7 @@ class _Batch:
         self.waiting = {id for id, request in self.asked.items() if request}
 
     def add(self, place: str, line: str) -> None:
-        """Record the replies in a row of the results; count a failed call, list a bad row."""
+        """Record the replies in a line of the output file; count a failed call, list a bad row."""
         try:
             result = _row(BatchResult, line, place)
             self.waiting.discard(result.custom_id)
@@ -497,7 +500,7 @@ class _Batch:
     def _reply_row(self, request: _Asked, reply: BatchReply, place: str) -> RecordedReply:
         model = str(request.request.body.get("model") or reply.model)
         if not model:
-            raise UserError(f"{place}: model: it is absent here and in the request.")
+            raise UserError(f"{place}: model: it is absent here and in the request. Add it to one.")
         worker = re.sub(r"[^A-Za-z0-9._-]+", "-", model.rpartition("/")[2]).lstrip("._-") or "model"
         self.draws[worker, request.digest] += 1
         counts = {name: getattr(reply.usage, name, None) for name in RecordedTokens.model_fields}

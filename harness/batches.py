@@ -1,8 +1,8 @@
 """Providers' batch APIs (at a lower price): Inspect's batch mode, made resumable.
 
 Inspect (0.3.285) keeps the ids of its batches in memory alone, waits forever for a row without a
-result, fails a whole batch for a row that was refused, and resends expired rows without end.
-Here the batch's id is stored with each request, so that a resumed run waits for that batch.
+result, fails a whole batch if one row is refused, and resends expired rows without end. Here the
+batch's id is stored with each request, so that a resumed run waits for that batch.
 """
 
 import sys
@@ -39,7 +39,7 @@ class NotRun(Exception):
     """A batch ended without a reply to a request; the next run sends the request again."""
 
     def __init__(self, sentence: str, status_code: int | None = UNBILLED) -> None:
-        """Store the reason and the HTTP status; status None means that the row may be billed."""
+        """Store the reason and the HTTP status; None: the request may have been billed."""
         billed = "the request may have been billed" if status_code is None else "nothing was billed"
         super().__init__(f"{sentence}; {billed}")
         self.status_code = status_code
@@ -134,7 +134,7 @@ class KeptBatches(Batcher[Any, Any]):
         return call.draw if call else None
 
     def _parse_jsonl_line(self, line_data: dict[str, Any]) -> tuple[str, Any]:
-        """Return (custom_id, result) of a row of OpenAI's results, also if the request failed."""
+        """Return (custom_id, result) of a row of OpenAI's results; an exception if it failed."""
         base: Any = super()
         response: dict[str, Any] = line_data.get("response") or {}
         error: dict[str, Any] | None = line_data.get("error")
@@ -152,7 +152,7 @@ class KeptBatches(Batcher[Any, Any]):
         return line_data["custom_id"], client._make_status_error_from_response(reply)
 
     def _adapt_batch_info(self, input: Any) -> Any:
-        """Return OpenAI's batch; `failed` if it ended without files, else Inspect would wait."""
+        """Return OpenAI's batch, marked `failed` if it ended without files that Inspect awaits."""
         is_final = input.status in ("failed", "expired", "cancelled")
         if not is_final or input.output_file_id or input.error_file_id:
             return input

@@ -49,7 +49,7 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class OpenBox:
-    """An open box (sandbox), with the Python and packages that each suite's programs have in it."""
+    """An open box (sandbox), and the Python and packages in it for the programs of each suite."""
 
     name: str
     box: Any
@@ -118,7 +118,7 @@ def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return two lists of sentences on a sandbox: its Python and packages, and what suites lack."""
+    """Return (sentences on a sandbox's Python and packages, sentences on what suites lack)."""
     lines: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]

@@ -41,7 +41,7 @@ _installed = threading.Lock()
 
 @contextmanager
 def guard_egress(watch: Callable[[str], Exception]) -> Generator[None]:
-    """Refuse all connections and new programs inside the `with` block; `watch` makes the error.
+    """Refuse all connections and new programs in the `with` block: raise `watch(reason)`.
 
     Not covered: threads without podium's run context, and extension modules with sockets of their
     own (grpc): such code belongs in a sandbox without a network.
@@ -70,7 +70,8 @@ PREFIX = "inspect/"  # of model names that Inspect's bridge serves; other calls 
 NOWHERE = "http://127.0.0.1:9/v1"  # base URL of a framework's client; nothing listens there
 NO_KEY = "no-key-this-call-was-not-bridged"
 Framework = Callable[[str, Pool], Awaitable[str]]
-"""An agent framework: (question's text, pool) -> answer; it names a worker `inspect/WORKER`."""
+"""An agent framework: (question's text, pool) -> answer; its name for a worker is
+`inspect/WORKER`."""
 
 
 def client_settings() -> dict[str, Any]:
@@ -95,7 +96,7 @@ class BridgedQuestion:
         return error
 
     def escaped(self, action: str) -> Exception:
-        """Return the error for a refused connection or program; the first error is stored."""
+        """Return the error for a refused connection or program, and store it if it is the first."""
         return self.note(Escaped(f"{self.framework} {action}"))
 
     @property
@@ -121,7 +122,7 @@ class BridgedQuestion:
         tool_choice: ToolChoice | None,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Send a framework's request to a worker; this method is Inspect's `GenerateFilter`."""
+        """Send a framework's request to a worker and return the output; called by Inspect."""
         # After an error no more calls are made: each later request raises the first error again.
         if self.trouble is not None:
             raise self.trouble

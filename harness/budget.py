@@ -1,10 +1,11 @@
 """Enforces `--max-usd`: counts dollars spent, and dollars reserved for calls in flight.
 
 Each request, retries included, reserves its maximum cost. It is sent only if all dollars spent and
-reserved stay within the limit; if it does not fit with nothing in flight, it is refused. A worker's
-first call is sent alone. So is every call without a known maximum (it reserves the dearest cost so
-far), or after a reply that cost more than its maximum. After a call without a price no other call
-is made; a request without an answer counts as its maximum cost.
+reserved stay within the limit; if it does not fit with nothing in flight, it is refused. Calls of
+one model run one at a time in three cases: its first call, calls without a known maximum (each
+reserves the highest cost so far), and all calls after a reply that cost more than its maximum.
+After a call without a price no other call is made. A request without an answer counts as its
+maximum cost; if that is unknown, as the highest cost so far.
 
 A call may count in several meters, each with a limit of its own: a question's and its run's; under
 `podium serve`, a request's, its API key's and its day's. It is sent once it fits into all of them.
@@ -38,8 +39,8 @@ class LimitName:
     unpriced: str = "."
     """The end of the error message if a call had no price."""
     one: str = ""
-    """`question` or `request` if the limit is per question or per request, so that reaching it ends
-    no other; else empty."""
+    """`question` or `request` if each question or request has a limit of its own; empty for a limit
+    on all of them together."""
     ends: datetime | None = None
     """Time at which the next day begins; None if the limit is not per day."""
 
@@ -53,7 +54,7 @@ class Lease(Protocol):
         ...
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Ask that `granted` rise to `most` dollars (None: all); return whether to check it again.
+        """Request a grant of `most` dollars (None: all); return whether to check `granted` again.
 
         `idle`: whether the shard has no call in flight.
         """
@@ -65,10 +66,10 @@ class Lease(Protocol):
 
 
 class Turns(Protocol):
-    """Decides when a call to a model may begin: by a rate limit, or a shard's part of it."""
+    """Decides when a call to a model may begin, by a rate limit or a shard's share of it."""
 
     async def turn(self, who: str) -> None:
-        """Wait until a call to `who`, a provider or worker, may begin; else raise SpendLimit."""
+        """Wait until a call to `who` (provider, worker) may begin; SpendLimit if a lease ends."""
         ...
 
 
@@ -163,11 +164,11 @@ class Spend:
             getLogger(__name__).warning("%s %s %s", text, bounded, then)
 
     def begin_together(self, price_ref: str, bound: Decimal) -> None:
-        """Let the first calls of a price key run in parallel: `bound` counts as their cost."""
+        """Let a model's first calls run in parallel, as if one had already cost `bound` dollars."""
         self._whole._dearest.setdefault(price_ref, bound)
 
     def expected(self, price_ref: str, bound: Decimal | None) -> Decimal | None:
-        """Return the dollars to reserve for a call: its maximum, else the dearest call's cost."""
+        """Return dollars to reserve: a call's maximum, else the highest cost so far, or None."""
         # The dearest call so far counts if there is no maximum, or a reply cost more than it.
         dearest = self._whole._dearest.get(price_ref)
         if bound is None:
@@ -175,7 +176,7 @@ class Spend:
         return max(bound, dearest or ZERO) if price_ref in self._whole._passed else bound
 
     async def hold(self, price_ref: str, bound: Decimal | None) -> Decimal:
-        """Wait until a request's cost fits the limit, and reserve it; else raise SpendLimit."""
+        """Reserve and return a call's cost once it fits the limit; SpendLimit if it never fits."""
         amount = self.expected(price_ref, bound) or ZERO  # a limit may be set later
         while self.limit is not None:
             again = await self._ask_for_more(price_ref, bound)
@@ -256,7 +257,7 @@ class Spend:
             self.limit = self.lease.granted
 
     def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
-        """Return a finished call's cost by the run's price book and the service tier used."""
+        """Return a finished call's cost by the run's price book and the call's service tier."""
         price = self.book.price(ref)
         usd = cost(usage, price, service) if usage is not None and price is not None else None
         return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")

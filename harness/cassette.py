@@ -37,8 +37,8 @@ from podium.harness.suite import Suite, Varied, publishable, refuse_redacted
 from podium.harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
-"""Name of a cassette that is made on demand -> function that makes its file (see
-suites/_registry.py)."""
+"""Name of a cassette that is made on demand -> function that makes its file and returns the path
+(see suites/_registry.py)."""
 SourceLabel = Literal["live", "rehearsal"]
 Key = tuple[str, str, int, int]  # worker, request digest, epoch, occurrence (0: first such request)
 
@@ -151,7 +151,7 @@ def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedRe
 
 @lru_cache(maxsize=8)
 def _read_cached(name: str, path: Path, modified: int) -> Cassette:
-    """Read a cassette file once for all workers that replay it, and again after a change."""
+    """Read a cassette file, once per modification time, for all workers that replay it."""
     content = read_limited(path, DOCUMENT)
     header_line, *lines = content.split(b"\n")
     try:
@@ -159,7 +159,7 @@ def _read_cached(name: str, path: Path, modified: int) -> Cassette:
     except ValidationError as error:
         raise UserError(
             f"{path} is not a cassette of this version of podium: its first line must be a header "
-            '{"podium_cassette": 1, "source_label": ...}.'
+            '{"podium_cassette": 1, "source_label": ...}. Make it again with `podium record`.'
         ) from error
     rows: dict[Key, RecordedReply] = {}
     for number, line in enumerate(lines, start=2):
@@ -189,7 +189,7 @@ def _tapes(spec: PoolSpec) -> Iterator[tuple[WorkerSpec, Cassette]]:
 
 
 def cassette_digests(spec: PoolSpec) -> dict[str, str]:
-    """Return {file name: sha256} of the cassettes that a pool replays; folders may differ."""
+    """Return {file name without its folder: sha256} of the cassettes that a pool replays."""
     return {Path(tape.name).name: tape.sha256 for _, tape in _tapes(spec)}
 
 
@@ -296,7 +296,7 @@ def recorded_pool(
     facts: Sequence[Mapping[str, Any]],
     source_label: SourceLabel,
 ) -> dict[Path, str]:
-    """Return {path: text} to replay a cassette: its pool file and, unless shipped, a price book."""
+    """Return {path: text} of a cassette's pool file and, unless podium ships it, its price book."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cassette.stem):
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
@@ -388,7 +388,7 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
             _add(rows, row, summary)
     if not rows:
         read = ", ".join(path.name for path in logs) or "no logs"
-        raise UserError(f"No reply of a model in {read}: there is nothing to record.")
+        raise UserError(f"There is nothing to record in {read}. Name logs with replies of models.")
     summary.workers = Counter(row.worker for row in rows.values())
     header = CassetteHeader(
         created_from=tuple(path.name for path in logs),
@@ -431,14 +431,14 @@ def _refuse(*outputs: Path) -> None:
 def _read_log(path: Path) -> EvalLog:
     """Return an Inspect log; UserError if it is damaged, redacted, or must not be published."""
     if not path.is_file():
-        raise UserError(f"There is no log {path}.")
+        raise UserError(f"There is no log {path}. Name an existing .eval or .json file.")
     refuse_oversized(path)
     try:
         # "full": without it long messages are references into the log's attachments.
         log = read_eval_log(str(path), resolve_attachments="full")
     except Exception as error:  # a damaged file may fail anywhere in zip, JSON or pydantic
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise UserError(f"{path} is damaged or no Inspect log ({reason}).") from error
+        raise UserError(f"{path} is damaged or no Inspect log ({reason}). Restore it.") from error
     refuse_redacted(log.eval.metadata, path.name)
     if not publishable(log.eval.metadata):
         raise UserError(
@@ -485,7 +485,7 @@ def _sample_rows(
 
 def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> RecordedReply:
     if event.output.message.tool_calls:
-        raise UserError(f"{path.name} holds tool calls; a cassette can replay text only.")
+        raise UserError(f"{path.name} holds tool calls; cassettes replay text only. Leave it out.")
     usage = usage_of_reply(event.output, event.call.response if event.call else None)
     counts = {name: getattr(usage, name, None) for name in RecordedTokens.model_fields}
     worker, digest, epoch, occurrence = key

@@ -42,7 +42,7 @@ class LengthRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Lookalike:
-    """An error message that resembles "request too long" (`LengthRefusal`), for another cause."""
+    """An error message that resembles "request too long" but has another cause, `about`."""
 
     server: str
     status: int
@@ -69,8 +69,8 @@ CODES = frozenset(
 )  # fmt: skip
 """Values of an error's `code` or `type` that mean "request too long"; the message is ignored."""
 REFUSING, SERVER_ERROR = frozenset({400, 403, 413, 422}), 500
-"""HTTP statuses that may mean "request too long"; llama.cpp and gateways send 500 or above. Rate
-limits have status 429, or their message names a time."""
+"""HTTP statuses that may mean "request too long"; llama.cpp and gateways send 500 or above. A
+rate limit has status 429 or names a period, such as "per minute"."""
 _PATTERN = re.compile("|".join(f"(?:{row.pattern})" for row in DIALECTS), re.IGNORECASE | re.DOTALL)
 _BY_TIME = re.compile(r"per (min|minute|hour|day)\b|\bTPM\b|quota|throttl", re.IGNORECASE)
 _SAID = ("message", "error", "detail", "msg", "code", "type", "metadata", "raw", "error_code")

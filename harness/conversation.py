@@ -51,7 +51,7 @@ def _is_of_tools(turn: ChatMessage) -> bool:
 
 
 def acts_in(conversation: Conversation, acts: Acts) -> Acts:
-    """Return `acts`, how a system handles tools; `no` for a plan if there are no tools."""
+    """Return `acts`; but `no` if it is `last step acts` and the conversation has no tools."""
     return acts if conversation.has_tools or acts != "last step acts" else "no"
 
 
@@ -96,7 +96,7 @@ class ConversationPool(Pool):
 
     conversation: Conversation
     text: str
-    """The question's text; a request of exactly this text is replaced by the conversation."""
+    """The question's text; `ask` replaces a request of exactly this text by the conversation."""
     acts: Acts
     outputs: list[tuple[int, ModelOutput]] = field(default_factory=list[tuple[int, ModelOutput]])
     """(step number, output) of each call that sent the conversation to a worker."""
@@ -125,7 +125,7 @@ class ConversationPool(Pool):
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Send a request to a worker; a request of only the question becomes the conversation."""
+        """Send a request; for `passes` and `votes`, the conversation replaces a bare question."""
         canonical = [(message.role, message.text) for message in messages] == [("user", self.text)]
         if self.acts in ("passes", "votes") and canonical and worker != CONDUCTOR:
             return await self._sent(worker, step, sampling, "")

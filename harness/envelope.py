@@ -2,9 +2,9 @@
 
 The first call that could pass the budget is not made, and the system answers with the best it has.
 A prompted planner's and a judge's calls count like a worker's; a model inside this process costs no
-call. Tokens are input and output together, dollars are at list price, and a failed try that may
-have been billed counts as its maximum. Seconds are those of the critical path: a reply that ends
-later is discarded.
+call. Tokens are input and output together, dollars are at list price, and a failed attempt that may
+have been billed counts as its maximum. Seconds are those of the critical path (the longest chain of
+calls that waited for each other): a reply that ends later is discarded.
 """
 
 import re
@@ -51,7 +51,7 @@ class EqualBudget:
     def most(
         self, prompt_bytes: int, max_tokens: int | None, price: Price | None
     ) -> Decimal | None:
-        """Return the maximum that a call can use, in calls, tokens or dollars; None if unknown."""
+        """Return a call's maximum use, in the budget's unit; 0 for seconds, None if unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if self.unit == "seconds":
@@ -122,7 +122,7 @@ class Envelope:
         return max(self.budget.limit - self.used, ZERO)
 
     async def hold(self, bound: Decimal) -> None:
-        """Wait until a call's maximum use fits the budget, and reserve it; else BudgetSpent."""
+        """Reserve a call's maximum use once it fits the budget; BudgetSpent if it never fits."""
         while not self._fits(bound):
             if not self.held or self.budget.unit == "calls":
                 raise self._spent()

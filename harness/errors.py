@@ -35,7 +35,7 @@ class Escaped(FrameworkError):
 
 
 class SpendLimit(PodiumError):
-    """The run reached `--max-usd`; nothing was lost and the same command resumes it."""
+    """The run reached `--max-usd`; the same command with a larger limit resumes it."""
 
 
 class QuestionLimit(SpendLimit):
@@ -52,7 +52,7 @@ class DayLimit(SpendLimit):
 
 
 class TooManyMasked(PodiumError):
-    """Too many of the latest rewards have no value: training on them would learn noise."""
+    """Too many of the latest rewards have no value, so training stops: it would learn noise."""
 
 
 def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
@@ -99,7 +99,7 @@ def shipped_file(noun: str, name: str, folder: Path) -> Path:
 
 
 NO_OBJECT = "Input should be an object"
-"""Error message for a value that is not a JSON object; pydantic's own names a class of podium."""
+"""Message for a value that is not a JSON object; pydantic's message would name a Python class."""
 
 
 def first_fault(error: "ValidationError") -> tuple[str, str]:

@@ -87,7 +87,7 @@ async def execute(
 
 
 def _text(run: "_Run", results: Sequence[Reply]) -> str:
-    """Return the latest reply; without the combining last step, return the majority vote."""
+    """Return the latest reply; the majority vote if the last step, which combines, did not run."""
     if run.keeps and run.spent and run.replies[-1] is None:
         return vote(run.question.kind, [reply.text for reply in results])
     return results[-1].text if results else ""
@@ -245,7 +245,7 @@ class Session:
         self.pool.so_far = self.so_far
 
     async def ask(self, step: Step, *, quoted: bool = False, opinion: bool = False) -> Reply:
-        """Send one more step, which may read all earlier steps, and return its reply."""
+        """Send one step, which may read all earlier steps; return its reply (see `ask_all`)."""
         return (await self.ask_all([step], quoted=quoted, opinion=opinion))[0]
 
     async def ask_all(

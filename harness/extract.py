@@ -44,7 +44,8 @@ class Reading(Generic[ValueT]):
 
     value: ValueT | None
     rule: str
-    """Name of the deciding rule in harness/rules; `conflict`; or `none` if no answer was stated."""
+    """Name of the deciding rule in harness/rules; `conflict` if statements disagree; `none` if
+    there is no statement."""
     steps: tuple[Step, ...] = ()
     """The result of each stage of reading for each statement, for `podium grade --explain`."""
 

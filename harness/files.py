@@ -186,7 +186,7 @@ def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
 
 
 def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None:
-    """Unpack zip members whose name `accept` allows; TooLarge if one exceeds its stated size."""
+    """Unpack zip members that `accept` allows, as a check; TooLarge if larger than they state."""
     size = regular_size(path)
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         refuse_bomb(archive, size)
@@ -233,7 +233,7 @@ DIGITS = 400  # maximum characters of a number: a token count has 10, an amount 
 
 
 def parse_toml(content: str | bytes) -> dict[str, Any]:
-    """Return the tables of a TOML text; a byte order mark is ignored."""
+    """Return a TOML text's tables, ignoring a byte order mark; ValueError if it is invalid."""
     text = _text(content)
     if any(line.partition("=")[0].count(".") > DOTS for line in text.splitlines()):
         raise ValueError(f"a key has more than {DOTS} parts")
@@ -241,14 +241,14 @@ def parse_toml(content: str | bytes) -> dict[str, Any]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file; UserError if it is too large or not a regular file."""
+    """Return a TOML file's tables; UserError as `read_limited`, ValueError if it is invalid."""
     return parse_toml(read_limited(path, SETTINGS))
 
 
 def parse_json(
     content: str | bytes, parse_float: Callable[[str], Any] | None = None
 ) -> Any:  # JSON may be of any type
-    """Return the value of a JSON text; ValueError for NaN, Infinity and too large numbers."""
+    """Return a JSON text's value; ValueError if invalid, or for NaN, Infinity and huge numbers."""
     numbers = {"parse_float": parse_float or _finite, "parse_constant": _no_constant}
     return _plainly(json.loads, _text(content), **numbers)
 
@@ -275,7 +275,7 @@ def json_with_nan(content: bytes) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """Return the value of a JSON file; UserError if it is too large or not a regular file."""
+    """Return a JSON file's value; UserError as `read_limited`, ValueError as `parse_json`."""
     return parse_json(read_limited(path, DOCUMENT))
 
 
@@ -344,6 +344,7 @@ def _no_constant(text: str) -> NoReturn:
 JsonRow: TypeAlias = dict[str, Any]
 RowT = TypeVar("RowT", bound=BaseModel)
 ZIP = ".gz"
+FIX = "Correct it, or fetch the file again."
 
 
 def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
@@ -358,7 +359,7 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
         with open_text(path) as lines:
             yield from dicts_of_csv(lines_of(lines)) if kind == "CSV" else _jsonl(lines, path)
     except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
+        raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}. {FIX}") from error
 
 
 def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
@@ -373,7 +374,7 @@ def check_row(model: type[RowT], row: object, place: str) -> RowT:
         return model.model_validate(row)
     except ValidationError as error:
         field, problem = first_fault(error)
-        raise UserError(f"{place}: {field or 'it'}: {problem}.") from None
+        raise UserError(f"{place}: {field or 'it'}: {problem}. {FIX}") from None
 
 
 def plain_or_packed(path: Path) -> Path:
@@ -389,7 +390,7 @@ def read_questions(path: Path, make: Callable[[JsonRow, str], Question]) -> list
     """
     questions = [make(row, f"{path}, line {number}") for number, row in read_rows(path)]
     if not questions:
-        raise UserError(f"{path} has no rows.")
+        raise UserError(f"{path} has no rows. Name a file with at least one row.")
     return questions
 
 
@@ -410,9 +411,9 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
         try:
             row: object = parse_json(line)
         except ValueError as error:
-            raise UserError(f"{path}, line {number} is not JSON: {error}.") from error
+            raise UserError(f"{path}, line {number} is not JSON: {error}. {FIX}") from error
         if not isinstance(row, dict):
-            raise UserError(f"{path}, line {number} is not a JSON object.")
+            raise UserError(f"{path}, line {number} is not a JSON object. {FIX}")
         yield number, cast(JsonRow, row)
 
 
@@ -460,7 +461,7 @@ SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a temporary file and rename it to `path`, keeping the old file's mode."""
+    """Write `data` to a temporary file and rename it to `path`; keep the mode of an old file."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, SCRATCH, 0o666)

@@ -28,7 +28,7 @@ class FuguAPI(OpenAICompatibleAPI):
     """Calls Fugu by its Responses API, or by chat completions with `responses_api = false`."""
 
     def __init__(self, model_name: str, responses_api: bool = True, **settings: Any) -> None:
-        """Read API key and URL from the environment if not given; UserError for a wrong effort."""
+        """Read key and URL from the environment if not given; UserError for a refused effort."""
         settings |= {"service": "fugu", "service_base_url": ADDRESS}
         super().__init__(model_name, responses_api=responses_api, **settings)
         effort = settings.get("config", GenerateConfig()).reasoning_effort
@@ -51,7 +51,7 @@ class FuguAPI(OpenAICompatibleAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
-        """Return the API's reply; metadata keeps the API's usage, of which Inspect drops counts."""
+        """Return the API's reply, with its whole usage as metadata: Inspect drops some counts."""
         result = await super().generate(input, tools, tool_choice, config)
         if isinstance(result, ModelOutput):
             return result

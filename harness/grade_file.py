@@ -270,11 +270,12 @@ def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not isinstance(suite, Explained):
         raise UserError(
-            f"{suite.name} extracts no answers from text, so there is nothing to explain."
+            f"{suite.name} extracts no answers from text, so there is nothing to explain. Leave "
+            "--explain out."
         )
     reply = next((reply for reply in _replies(request.replies) if reply.line == line), None)
     if reply is None:
-        raise UserError(f"{request.replies} has no reply on line {line}.")
+        raise UserError(f"{request.replies} has no reply on line {line}. Give --explain another.")
     questions = _questions(suite, request.problems, {reply.question})
     _refuse_strangers(request.replies, [(line, reply.question)], questions, suite)
     question = at_epoch(suite, questions[reply.question], reply.epoch)
@@ -352,7 +353,7 @@ def _refuse_strangers(
             "Leave these replies out, or name their own --suite."
         )
     if not references:
-        raise UserError(f"{replies} holds no replies.")
+        raise UserError(f"{replies} holds no replies. Name a file with one reply per row.")
 
 
 def _not_there(suite: Suite[Any], question: str) -> str:
@@ -374,7 +375,7 @@ def _replies(path: Path) -> Generator[_Reply]:
             (not epoch_valid, ": its `epoch` is not a whole number from 1"),
         ):
             if refused:
-                raise UserError(f"{path}, line {line}{problem}.")
+                raise UserError(f"{path}, line {line}{problem}. Correct or delete the row.")
         yield _Reply(line, str(question), str(text), int(epoch))
 
 

@@ -63,7 +63,10 @@ def system_of(task_solver: Solver) -> System:
 def as_solver(
     system: System, pool: str | None = None, override: WorkerSpec | None = None
 ) -> Solver:
-    """Return the Inspect solver of a system; `override` replaces the pool's conductor."""
+    """Return a system's Inspect solver on pool `pool` (None: model roles are the workers).
+
+    `override` replaces the pool's conductor; None keeps it.
+    """
     spec, context = named_pool(pool), current()
     spec = spec and with_conductor(spec, override)
     journal = current_journal()
@@ -117,7 +120,7 @@ def sample_ref(state: TaskState) -> SampleRef:
 
 
 def answer_note(state: TaskState, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a journal entry with an answer's digests, so that a changed log is noticed."""
+    """Return a journal entry with an answer's digests, by which the audit finds a changed log."""
     return {
         "sample": asdict(sample_ref(state)),
         "answer_sha256": text_digest(shape[ANSWER]),
@@ -250,11 +253,11 @@ def as_task(
 FIRST = ("sampleStatus", "sampleId", "input", "target", "answer", "cost")
 COLUMNS = [TaskSamplesColumn(id=column) for column in FIRST]
 VIEW = ViewerConfig(task_samples_view=TaskSamplesView(name=PODIUM, columns=COLUMNS))
-"""Columns that Inspect's viewer shows first; unlisted, the cost would be hidden."""
+"""Columns that Inspect's viewer shows first; by default it hides the cost."""
 
 
 def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how Inspect's viewer names and tags a task; empty if the task's system is unknown."""
+    """Return the name and tags that Inspect's viewer shows; empty if the system is unknown."""
     if "system" not in facts:
         return {}
     tags = (facts[name] for name in ("label", "split", "purpose") if name in facts)
@@ -318,7 +321,7 @@ def public_tests_of(
 
 @solver
 def offer_public_tests(tests: PublicTests) -> Solver:
-    """Return a solver after which a sample's solvers can run public tests, for `inspect eval`."""
+    """Return a solver that lets later solvers run public tests; used under `inspect eval`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         extend_context(public_tests=tests)
@@ -393,5 +396,5 @@ def as_score(grade: Grade) -> Score:
 
 
 def unscored(error: Exception) -> Score:
-    """Return the score of a reply that could not be graded: outside all means, with the reason."""
+    """Return the score of a reply that could not be graded: the reason, without a value."""
     return Score.unscored(reason="scoring_failed", explanation=f"{type(error).__name__}: {error}")

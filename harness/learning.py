@@ -204,10 +204,10 @@ def assemble_matrix(
     rows = {question.id: n for n, question in enumerate(questions)}
     if len(rows) != len(questions):
         twice = next(question.id for n, question in enumerate(questions) if rows[question.id] != n)
-        raise UserError(f"{about.name}: question {twice} appears twice.")
+        raise UserError(f"{about.name}: question {twice} appears twice. Remove one of them.")
     every = list(cells)
     if not every:
-        raise UserError(f"{about.name}: it has no verdicts.")
+        raise UserError(f"{about.name}: it has no verdicts. Name data with graded replies.")
     workers = {name: n for n, name in enumerate(dict.fromkeys(cell.worker for cell in every))}
     pairs = np.array([(rows[cell.question], workers[cell.worker]) for cell in every])
     shape = (len(rows), len(workers))
@@ -388,7 +388,7 @@ def write_artifact(learned: Artifact, path: Path) -> None:
 
 
 def read_artifact(name: str | None, system: str, sha256: str | None = None) -> Artifact:
-    """Return the artefact in file `name`; a relative path is resolved against the run's log dir."""
+    """Return `system`'s artefact in file `name`, relative to the log dir; TaskRefusal if absent."""
     if not name:
         raise TaskRefusal(
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "
@@ -398,14 +398,16 @@ def read_artifact(name: str | None, system: str, sha256: str | None = None) -> A
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise TaskRefusal(f"{system} is not trained: there is no file {path}.") from None
+        text = f"{system} is not trained: there is no file {path}. Let `podium run` train it."
+        raise TaskRefusal(text) from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error}.") from None
+        raise UserError(f"{path} cannot be read: {error}. Restore it, or train again.") from None
     artifact = parse_artifact(content, path)
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         raise UserError(f"{path} is not the file that this run started with; restore it.")
     if artifact.about.system != system:
-        raise UserError(f"{path} was trained for {artifact.about.system}, not for {system}.")
+        other = artifact.about.system
+        raise UserError(f"{path} was trained for {other}, not for {system}. Name another file.")
     return artifact
 
 
@@ -453,8 +455,8 @@ class Round:
     epochs: int
     first: int = 0  # index of the first question in `TrainingBudget.questions`
     most_calls: int | None = None
-    """Maximum calls of one trial, to cut a round to the budget; None: the calls of its plans, or
-    5."""
+    """Maximum worker calls of one trial, to cut a round to the budget; None: counted from its plan,
+    or 5 if the plan depends on replies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,14 +44,15 @@ FULL = (
 )
 
 Awaited = Literal["headers", "body", "reading", "idle"]
-"""What a server waits for: request headers, a request body, a client that reads, a new request."""
+"""What a server waits for: request headers, a request body, a client to read its answer, or a new
+request."""
 KINDS: tuple[Awaited, ...] = ("headers", "body", "reading", "idle")
 """All kinds of waiting; if several are equally frequent, connections of the first are closed
 first."""
 
 
 def open_files() -> int:
-    """Return how many files this process may have open at the same time."""
+    """Return how many files this process may have open at once; `OPEN_FILES` if unlimited."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
@@ -102,7 +103,7 @@ class ConnectionLimits:
 
 
 def limited_protocol(limits: ConnectionLimits) -> type[H11Protocol]:
-    """Return a class of HTTP connections with these limits, for one uvicorn server."""
+    """Return a uvicorn protocol class that enforces these limits, for one server."""
     connections = _HeldConnections(limits)
     return type("LimitedProtocol", (_Connection,), {"held": connections})
 
@@ -269,7 +270,8 @@ class Access:
             return reply(421, message, "misdirected", {})
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(urlsplit(origin).netloc):
-            return reply(403, "Web pages may not call this service.", "foreign_origin", {})
+            message = "Web pages of other sites may not call this service. Call it from a program."
+            return reply(403, message, "foreign_origin", {})
         scheme, _, token = headers.get("authorization", "").partition(" ")
         is_valid = hmac.compare_digest(token.strip().encode(), self.token.encode())
         if self.token and not (scheme.lower() == "bearer" and is_valid):
@@ -297,7 +299,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_this_machine(name: str, bound: str) -> bool:
-    """Return whether a host is localhost, or an address while the server listens on all of them."""
+    """Return whether a host is localhost, or an address and the server listens on all addresses."""
     with suppress(ValueError):  # a web page's host name cannot pretend to be an address
         address = ipaddress.ip_address(name)
         return address.is_loopback or ipaddress.ip_address(bound).is_unspecified

@@ -90,7 +90,7 @@ SAID = 300  # Number of last characters of a judge's reply that an error message
 
 
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
-    """Ask the judges; return the majority verdict, a reply with this verdict, and their names."""
+    """Ask the judges; return (majority verdict, a reply with it, judges' names), or JudgeError."""
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
@@ -104,7 +104,7 @@ async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, 
 
 
 async def _asked(state: TaskState, case: JudgeCase, judge: Model) -> str:
-    """Ask one judge, within the run's spending limit; its price book key is its model id."""
+    """Return a judge's reply, within the run's spending limit, at the price of its model id."""
     # Inspect's prompt (a private function) escapes text that would end the quoted answer.
     prompt = model_scoring_prompt(
         template=case.template,
@@ -170,7 +170,7 @@ def question_in(sample: EvalSample, suite: Suite[Any]) -> Question:
 
 
 def was_judged(sample: EvalSample, suite: Suite[Any]) -> bool:
-    """Return whether only a model can grade the sample, as its suite has no rule for it."""
+    """Return whether only a model can grade the sample, because its suite has no rule for it."""
     return isinstance(suite, ModelGraded) and suite.needs_judge(question_in(sample, suite))
 
 
@@ -220,7 +220,7 @@ def _graded_anew(
 
 
 def _was_refused(sample: EvalSample, answer: str) -> bool:
-    """Return whether a worker refused the request as too long; older logs mark only calls."""
+    """Return whether a worker refused the request as too long; in older logs, only calls say so."""
     events = (event for event in sample.events if isinstance(event, ModelEvent))
     calls = [event.output for event in events if event.output.completion == answer]
     return is_refused(sample.output) or (bool(calls) and all(map(is_refused, calls)))
@@ -257,7 +257,7 @@ def written_newer(log: EvalLog) -> Path:
 def regrade_dir(
     log_dir: Path, suites: Suites, box: OpenBox | None, everything: bool = False
 ) -> list[Regrade]:
-    """Regrade the newest log of each task; before, UserError if a suite or sandbox is missing."""
+    """Raise UserError if a suite or sandbox is missing; else regrade each task's newest log."""
     work: list[tuple[EvalLog, Suite[Any]]] = []
     for path, facts, lacking in _runs(log_dir):
         if (log := read_log(path) if everything or lacking else None) is None:

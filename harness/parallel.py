@@ -43,7 +43,7 @@ class ProgressLine:
 
 @contextmanager
 def progress_line(title: str, total: int, answered: int = 0) -> Generator[ProgressLine]:
-    """Show a progress line while Inspect runs; `answered`: pairs that are answered already."""
+    """Show a progress line in the `with` block; `answered` of the `total` pairs count as done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr))
     bar.add_task(escape_controls(title), total=total, completed=answered)
@@ -127,9 +127,9 @@ def map_over_processes(
                 yield result
     except BrokenProcessPool:
         raise UserError(
-            "A helper process for reading files ended too early: it ran out of memory, or your "
-            'script, which it imports, lacks `if __name__ == "__main__":` '
-            "above the lines that do something."
+            "A helper process for reading files ended too early. If your script lacks `if __name__ "
+            '== "__main__":` above the lines that do something, add it, because helpers import '
+            "the script. Else free some memory."
         ) from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -168,7 +168,7 @@ class RateLimiter:
                 await self.sleep(wait_s)
 
     def reserve(self, key: str, calls: int = 1, within_s: float = math.inf) -> list[float]:
-        """Reserve up to `calls` calls in the next `within_s` seconds; return each call's wait."""
+        """Reserve up to `calls` calls within `within_s` seconds; return their waits, in seconds."""
         if key not in self.per_minute:
             return [0.0] * calls
         now, apart = self.clock(), MINUTE_S / self.per_minute[key]

@@ -144,7 +144,7 @@ class Pool:
     def _numbered(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered
     ) -> tuple[Request, SampleIndex]:
-        """Return a request and its sample index: the epoch, and how often the request was sent."""
+        """Return a request and its sample index: the epoch, and how often it was sent before."""
         model, slots = self._model(worker), self.spec.slots if self.spec else ()
         price = next((slot.price_ref for slot in slots if slot.name == worker), str(model))
         request = Request(worker, model, _sendable(messages), price, step, offered)
@@ -313,16 +313,16 @@ def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Mode
 
 
 def _made(slot: WorkerSpec, **overrides: Any) -> Model:
-    """Return a pool entry's model, always new: a memoized model has earlier files and API keys."""
+    """Return a new model for a pool entry: a memoized model may use old files and API keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     model = get_model(slot.model, config=config, memoize=False, **{**arguments, **overrides})
     return _known_before_inspect(obey_waits(name_failures(guard_keys(keep_batches(model)))))
 
 
 def _known_before_inspect(model: Model) -> Model:
-    """Store a model's replies and add their cost before Inspect has them; return the same model.
+    """Make a model store each reply and count its cost before Inspect gets it; return the model.
 
-    Otherwise a process that is killed after Inspect has a reply would pay for it again.
+    Otherwise a run that is killed in between would pay for the reply again when it is resumed.
     """
     ask = model.api.generate
 
@@ -414,4 +414,5 @@ def _refuse_mislabelled(spec: PoolSpec, slot: WorkerSpec) -> None:
 
 
 _MADE: RunVar[dict[tuple[str, str], Model]] = RunVar("podium_absent_roles")
-"""(pool's label, pool entry) -> model, for entries of a pool file that are no role in the eval."""
+"""(pool's label, pool entry as JSON) -> model, for pool entries that are not among Inspect's model
+roles."""

@@ -43,7 +43,7 @@ ROLES = (CONDUCTOR, GRADER)  # names of models that are not workers, and of thei
 
 
 class _Misplaced(ValueError):
-    """An error of a check that compares several fields, with the place of the wrong field."""
+    """An error of a check that compares several fields; `where` is the path of the wrong field."""
 
     def __init__(self, message: str, place: tuple[int | str, ...]) -> None:
         super().__init__(message)
@@ -91,7 +91,8 @@ class WorkerSpec(BaseModel):
         if refusal := code_refusal(self.args):
             raise _Misplaced(f"args.{refusal[1]}", ("args", *refusal[0]))
         if self.not_auditable and self.price:
-            raise _Misplaced("a worker with not_auditable must not have a price", ("price",))
+            message = "a worker with not_auditable must not have a price: leave one of them out"
+            raise _Misplaced(message, ("price",))
         try:
             self.own_price("")
         except BadEntry as error:
@@ -113,7 +114,7 @@ class WorkerSpec(BaseModel):
         tables = cast("dict[str, Any]", variants).values() if isinstance(variants, dict) else ()
         settings = [cast("dict[str, Any]", table) for table in tables if isinstance(table, dict)]
         for key in (key for table in settings for key in table if key not in fields):
-            raise ValueError(f"{did_you_mean(key, fields)}There is no setting {key!r}")
+            raise ValueError(f"{did_you_mean(key, fields)}There is no setting {key!r}: correct it")
         return cast(Any, variants)
 
     @model_validator(mode="after")
@@ -211,17 +212,19 @@ class PoolSpec(BaseModel):
         return self
 
     def _mistakes(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
-        reserved = {name: f"{name!r} is a role of a task's models" for name in self.environment}
-        message = "`conductor` and `grader` are roles of their own, not worker names"
+        message = "{!r} is a role of a task's models: rename the worker"
+        reserved = {name: message.format(name) for name in self.environment}
+        message = "`conductor` and `grader` are roles of their own: rename the worker"
         reserved |= dict.fromkeys(ROLES, message)
         for index, name in enumerate(self.names):
             if name in self.names[:index]:
-                yield f"worker name {name!r} is used twice", ("workers", index, "name")
+                yield f"worker name {name!r} is used twice: rename one", ("workers", index, "name")
             if name in reserved:
                 yield reserved[name], ("workers", index, "name")
         for role, slot in self.roles():
             if slot.name != role:
-                yield f"a {role} is always named {role!r}, not {slot.name!r}", (role, "name")
+                message = f"a {role} is always named {role!r}, not {slot.name!r}: leave `name` out"
+                yield message, (role, "name")
         places = [("workers", index, "model") for index in range(len(self.workers))]
         slots = (*self.workers, *(slot for _, slot in self.roles()))
         for slot, place in zip(
@@ -230,7 +233,7 @@ class PoolSpec(BaseModel):
             ours = slot.provider in (REHEARSING, REPLAYING)
             fits = {"rehearsal": ours, "recorded": slot.provider == REPLAYING, "live": not ours}
             if not fits[self.label]:
-                only = f"{ONLY[self.label]} only, not {slot.model!r}"
+                only = f"{ONLY[self.label]} only, not {slot.model!r}: change the model or the label"
                 yield f"a pool labelled {self.label!r} has {only}", place
 
     def _mispriced(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
@@ -311,7 +314,7 @@ def parse_pool(content: bytes, path: Path) -> PoolSpec:
     try:
         data = parse_toml(content)
     except ValueError as error:
-        raise UserError(f"Pool file {path} is not valid TOML: {error}.") from error
+        raise UserError(f"Pool file {path} is not valid TOML: {error}. Correct it.") from error
     data.setdefault("name", path.stem)
     try:
         spec = _validated({**data, "path": str(path)}, content)
@@ -425,7 +428,7 @@ RUNS_CODE = re.compile(
     r"|allow_all_kernels|use_kernels|kernel_config"  # a kernel is a compiled module
     r"|.*plugins?|.*_cls|.*module(_path)?|middleware|.*logits_processors?|.*executor_backend"
 )
-"""Names of settings that let transformers, TRL, vLLM or SGLang run code, normalised to `a_b`."""
+"""Names of settings that let transformers, TRL, vLLM or SGLang run code, in lower case with `_`."""
 IN_TEXT = re.compile(r"trust.?remote.?code|custom_generate|allow_all_kernels|weights_only", re.I)
 """Names of settings that run code, in a text that a library reads as JSON or as options."""
 ATTENTION = "attn_implementation"  # `sdpa`, or OWNER/NAME: code from the hub

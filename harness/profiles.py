@@ -45,7 +45,7 @@ class ProfileRow:
     usd: float | None
     """Mean dollars of a call, at list price; None if a call has no price."""
     tokens_out: float | None
-    """Mean output tokens of a call; None if a call reported none."""
+    """Mean output tokens of a call; None if one call reported no usage."""
     seconds: float | None
     """Mean seconds of a call; None if the time of one call is unknown."""
 
@@ -61,7 +61,7 @@ class Profile:
 
     @property
     def sha256(self) -> str:
-        """Digest of all rows of the profile."""
+        """SHA-256 of the profile: its pool, label and rows, as JSON."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     @property
@@ -150,7 +150,7 @@ def _row(run: SystemRun) -> ProfileRow:
 
 
 def measured_in(folder: Path, workers: Sequence[str], seed: int = 0) -> "ProfileTable":
-    """Return the workers' profiles by kind of question, over all suites of a run."""
+    """Return the workers' profiles by kind of question, over all suites with logs in `folder`."""
     taught = matrix_of_logs([folder]).where(lambda question: question.split == "train")
     return measure_table(taught.with_workers(workers), seed)
 

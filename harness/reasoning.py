@@ -50,7 +50,7 @@ def spoken(reply: str) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningMark:
-    """A model's marks around reasoning, e.g. `<think>`; reasoning_marks.toml has their fields."""
+    """A model's marks around reasoning, e.g. `<think>`; the fields: see reasoning_marks.toml."""
 
     name: str
     source: str

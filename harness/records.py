@@ -40,8 +40,8 @@ Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
 """Rule for a request too long for its model: the answer is wrong, and is counted separately."""
 UNANSWERED: Overflows = "unanswered"
-"""Rule of older runs for a request too long for its model: the call failed, unless the error's code
-made it a reply."""
+"""Rule of older runs for a request too long for its model: the call failed, unless Inspect turned
+the error into a reply."""
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 

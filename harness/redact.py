@@ -54,7 +54,7 @@ class Redacted:
 
 
 def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
-    """Write to `out` a redacted copy of each log that must not be published, and the manifests."""
+    """Write to `out` redacted copies of the logs that must not be published, and the manifest."""
     logs = find_logs(paths)
     roots = [path for path in paths if path.is_dir()]
     places = {log: out / _below(log, roots) for log in logs}
@@ -191,7 +191,7 @@ def _score(score: Score) -> Score:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that a redacted sample keeps: kind, topic, order of choices, work."""
+    """Return the metadata that a redacted sample keeps: kind, topic, choices' order, plan shape."""
     public: dict[str, Any] = {key: metadata[key] for key in FACTS if key in metadata}
     for key in ("question", "asked"):
         facts = cast(Mapping[str, Any], metadata.get(key) or {})
@@ -205,7 +205,7 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plan(plan: object) -> str | None:
-    """Return what replaces a plan: its digest, or a malformed plan's fault; None without a plan."""
+    """Return a plan's replacement: its digest, or a malformed plan's fault; None without a plan."""
     fault = fault_of(str(plan)) if plan else None
     return f"{MALFORMED}{fault}" if fault else digest(str(plan)) if plan else None
 

@@ -99,8 +99,7 @@ class _File:
 
 
 _OPEN: "WeakValueDictionary[tuple[int, Path], _File]" = WeakValueDictionary()
-"""Open files of replies by (process id, path): rewards in one process share a file, processes never
-do."""
+"""Open files of replies by (process id, path): all reward functions of one process share a file."""
 _OPENING = threading.Lock()
 
 
@@ -119,7 +118,7 @@ class PaidReplies:
         return self.folder / FOLDER / f"rank-{self.rank}.sqlite" if self.folder else None
 
     def open(self) -> _File | None:
-        """Open the file of replies, if any; UserError if it is damaged or in use by a process."""
+        """Open the file of replies, if any; UserError if damaged or open in another process."""
         if self._file is None and (path := self.path) is not None:
             with _OPENING:
                 self._file = _OPEN.get((os.getpid(), path)) or _opened(path)
@@ -249,7 +248,8 @@ def _opened(path: Path) -> _File:
         if any(word in str(error) for word in ("is full", "I/O error", "unable to open")):
             raise OSError(errno.ENOSPC, str(error), str(path)) from error
         busy = "locked" in str(error) or "busy" in str(error)
-        reason = "another process has it open" if busy else "it is damaged: move it away"
+        waiting = "another process has it open: wait until that process ends"
+        reason = waiting if busy else "it is damaged: move it away"
         raise UserError(f"The replies in {path} cannot be read: {reason}.") from None
     opened = _File(path, file)
     finalize(opened, file.close)

@@ -70,7 +70,7 @@ class Request:
 
     @cached_property
     def service(self) -> Service:
-        """The requested service tier; a tier that no price book knows has no price."""
+        """The requested service tier; a call has no price if the price book lacks its tier."""
         return service_tier(self.model.config, self.model.model_args)
 
     @cached_property
@@ -159,14 +159,14 @@ ORDINARY = (None, "auto", "default", "standard", "standard_only")
 """Values of `service_tier` at OpenAI and Anthropic that are billed at list price. `auto` depends on
 the project's settings."""
 RETRYING = frozenset({"openai", "openai-api", "openrouter", "anthropic", "fugu"})
-"""Providers whose clients make up to three attempts in one event of Inspect. The clients take
-`max_retries`; each of Inspect's own attempts has an event and a line in podium's journal."""
+"""Providers whose clients make up to three attempts in one event of Inspect. podium sets their
+`max_retries` to 0: then each attempt has its own event and its own line in podium's journal."""
 
 
 def service_tier(config: GenerateConfig, args: Mapping[str, Any]) -> Service:
     """Return `batch`, or the tier in a worker's settings, else `standard`.
 
-    `args` are the provider's own (Inspect's `-M`). A tier that a price does not list has no price.
+    `args` are the provider's own (Inspect's `-M`). A call has no price if its price lacks the tier.
 
     >>> service_tier(GenerateConfig(), {"service_tier": "flex"})
     'flex'
@@ -184,8 +184,8 @@ def recorded_settings(
 ) -> tuple[GenerateConfig, dict[str, Any]]:
     """Return a worker's settings, changed so that each HTTP request has a separate event in logs.
 
-    If `reasoning_summary` is unset, Inspect's `openai/` sends a reasoning model a test request to
-    find out: it is billed, but no event records it. Settings in the pool file have precedence.
+    If `reasoning_summary` is unset, Inspect's `openai/` sends reasoning models a test request that
+    is billed but not recorded, so it is set to `none`. The pool file's settings have precedence.
     """
     provider = model.split("/", 1)[0]
     if provider == "openai" and config.reasoning_summary is None:

@@ -26,7 +26,10 @@ WAITING = (
     "\npodium: {}: no new calls start; waiting up to {:g} s for {}. A second signal ends "
     "the process at once.\n"
 )
-CUT_OFF = "podium: no longer waiting for {}: they may be billed; the ledger bounds their cost.\n"
+CUT_OFF = (
+    "podium: no longer waiting for {}: they may be billed; `podium audit` shows their maximum "
+    "cost.\n"
+)
 
 
 class Interrupted(KeyboardInterrupt):

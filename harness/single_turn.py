@@ -37,7 +37,7 @@ def asked_of(task: Task, sample: Sample) -> str:
 
 
 def score_of(task: Task, sample: Sample, reply: str) -> Score | None:
-    """Return the score of a reply by the task's first scorer; errors of the task are raised."""
+    """Return a reply's score by the task's first scorer (which may be None), or raise its error."""
     return _in_a_thread(lambda: _score_of(task, sample, reply))
 
 

@@ -35,7 +35,7 @@ class Statement:
     end: int
     text: str  # The answer as written
     more: str = ""  # The text after a box in its sentence; the rest of a label's line
-    value: int = 0  # Where the value behind a label begins
+    value: int = 0  # Offset of the value behind a label; 0 without a label
     explicit: bool = True  # an answer wherever it stands: a box, a tag, `Answer: C`
     rule: str = "label"
     flaw: str = ""  # the rule that excludes the statement; empty if none
@@ -342,7 +342,7 @@ def withdrawn(reply: str, statement: Statement) -> str:
 
 
 def last_lines(tail: str) -> list[str]:
-    """Return the non-blank lines of a reply's end, without closing wishes."""
+    """Return non-blank lines of `tail` without closing wishes; none if `or` or `and` ends it."""
     lines = [line for line in tail.splitlines() if line and not line.isspace()]
     while lines and RULE["wishes"].match(lines[-1]):
         lines.pop()

@@ -64,12 +64,12 @@ class Suite(Protocol[BoxT]):
 
     @property
     def version(self) -> str:
-        """Version of the suite, as Inspect writes it: `1-A` (number: scores; letter: interface)."""
+        """Version, e.g. `1-A`: the number changes with scores, the letter with the interface."""
         ...
 
     @property
     def data_revision(self) -> str:
-        """Pin of the data: a hub commit, a sha256, or a generator's version and seed."""
+        """Exact revision of the data: a hub commit, a sha256, or a generator's version and seed."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class Suite(Protocol[BoxT]):
         ...
 
     def grade(self, question: Question, reply: str, box: BoxT | None = None) -> Grade:
-        """Grade one reply to a question with its target. Pure, except for sandbox errors."""
+        """Grade a reply to a question with its target; deterministic, except for sandbox errors."""
         ...
 
 
@@ -279,7 +279,7 @@ def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 class TaskRefusal(UserError, PrerequisiteError):
-    """A UserError that Inspect's command line prints like its own."""
+    """A UserError that Inspect's command line prints without a traceback."""
 
     def __init__(self, sentence: str) -> None:
         """Store the error message, escaped, since Inspect reads `message` as rich's markup."""
@@ -303,7 +303,7 @@ def refuse_unjudged(
 
 
 def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
-    """Raise UserError if only a model can grade a question: the oracle grades too many plans."""
+    """Raise UserError if only a model can grade a question: the oracle would need it too often."""
     if judged := judged_among(suite, questions):
         raise UserError(
             f"The oracle grades every plan that it tries, and {judged} of the {len(questions)} "

@@ -100,15 +100,15 @@ class SystemMethods:
         return None
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why the system cannot use a pool, without the system's name; None if it can."""
+        """Return why the system cannot use a pool, as a clause after its name; None if it can."""
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why `NAME@x` must not run on live workers, as a clause; None if it may."""
+        """Return why `NAME@x` must not run on live workers, as a clause after it; else None."""
         return None
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return why the system must not answer a suite with these questions; None if it may."""
+        """Return why the system must not answer a suite's questions (`digests`); None if it may."""
         return None
 
     def remarks(self, x: str, spec: PoolSpec) -> Sequence[str]:
@@ -181,7 +181,10 @@ class SystemCard:
 
     @property
     def fits_budgets(self) -> bool:
-        """Whether the system can answer within an equal budget: podium can refuse its calls."""
+        """Whether the system can answer within an equal budget (`--equal`).
+
+        Agent frameworks, systems that match another's cost, and those that see targets cannot.
+        """
         targets = "sees targets" in self.traits
         return not (self.group == "frameworks" or "match" in self.needs or targets)
 
@@ -217,7 +220,7 @@ def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
 
 
 def planned(plan: Plan, budget: Budget | None = None, keeps: int = 0) -> System:
-    """Return the system that writes a workflow with `plan` and runs it, as `execute` does."""
+    """Return a system that runs the workflow that `plan` returns; arguments as in `execute`."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         return await execute(plan(question, pool), question, pool, budget, keeps=keeps)

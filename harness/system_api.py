@@ -186,7 +186,7 @@ class SystemAPI(NoModel):
         return self._samples[state.uuid]
 
     def _note(self, state: TaskState, turns: SampleTurns, journal: TaskJournal | None) -> None:
-        """Write the totals to the sample and journal each turn: a limit may end the sample."""
+        """Write the totals to sample and journal after each turn, as a limit may end the sample."""
         state.metadata[PODIUM] = shape = turns.shape()
         if journal:
             journal.note("answer", answer_note(state, shape))

@@ -165,7 +165,7 @@ class TaskSuite:
 
 
 def show_tasks() -> tuple[list[dict[str, Any]], str]:
-    """Return the Inspect tasks that installed packages register, as records and as a text."""
+    """Return (records, table as text) of the Inspect tasks that installed packages register."""
     ensure_entry_points()
     tasks = registry_find(lambda info: info.type == "task")
     names = sorted({registry_info(task).name for task in tasks})
@@ -275,7 +275,7 @@ def _is_number(text: str) -> bool:
 def _unfit(task: Task) -> str:
     """Return why systems cannot answer an Inspect task; empty if they can."""
     if not task.scorer:
-        return "has no scorer, and podium compares scores"
+        return "has no scorer: add one, because podium compares scores"
     if not len(task.dataset):
         return "has no samples: see its arguments (-T)"
     ids = Counter(_id(number, sample) for number, sample in enumerate(task.dataset, start=1))

@@ -139,7 +139,7 @@ def storable(text: str) -> str:
 
 
 def make_storable(value: Any, depth: int = 0) -> Any:
-    """Return JSON in which UTF-8 can encode each text and key; change pydantic models in place."""
+    """Return JSON whose texts and keys UTF-8 can encode; change pydantic models in place."""
     if isinstance(value, str):
         return storable(value)
     if depth > DEEPEST:
@@ -211,7 +211,7 @@ def _spelt(match: re.Match[str]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return Markdown with foreign tags, entities and script links escaped.
+    """Return Markdown with HTML tags, entities and script links escaped.
 
     >>> escape_markdown("p <0.01 <script>alert(1)</script>")
     'p <0.01 &lt;script>alert(1)&lt;/script>'

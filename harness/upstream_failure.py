@@ -50,8 +50,7 @@ PERMANENT = re.compile(
 """Words in an error's code or type which mean that a retry is useless."""
 RATE_LIMIT = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
 GOOGLES = frozenset({"candidates", "usage_metadata", "usageMetadata", "sdkHttpResponse"})
-"""Fields by which Google's replies are recognised; Google's client drops unknown fields, such as
-`error`."""
+"""Fields by which a reply of Google's is recognised, because its client drops the field `error`."""
 LONGEST = 300
 """Maximum characters of a provider's message that an error quotes."""
 
@@ -167,7 +166,7 @@ def _decision(error: Raw, code: int | None) -> RetryDecision:
 
 
 def name_failures(model: Model) -> Model:
-    """Let a model raise `UpstreamFailure` for a reported failure, and retry; return the model."""
+    """Make a model raise `UpstreamFailure` if a reply reports one, and retry; return the model."""
     ask, classify = model.api.generate, model.api.should_retry
 
     @wraps(ask)
@@ -289,8 +288,8 @@ loop."""
 ABSURD_S = 86_400.0
 """A wait longer than a day is treated as a mistake, such as a time of day in seconds."""
 SPREAD = 0.1
-"""Maximum random addition, as a share of the wait, below the limit: calls that were refused
-together are not all retried at once."""
+"""Maximum random addition to a requested wait, as a share of the wait: calls that were refused
+together are then not all retried at once."""
 
 
 def requested_wait(error: BaseException) -> float | None:
@@ -387,7 +386,7 @@ def _shown(seconds: float) -> str:
 
 
 def obey_waits(model: Model) -> Model:
-    """Let a model wait as long as its provider asks before it retries; return the same model."""
+    """Make a model wait before a retry as long as its provider asks; return the same model."""
     # The same backoff as Inspect's, which cannot be imported, unless the provider has its own.
     backoff = model.api.retry_wait() or wait_exponential_jitter(initial=3, max=30 * 60, jitter=3)
     wait = RetryWait(provider_of(str(model)), backoff)
