@@ -66,8 +66,8 @@ class Matrix:
             if values.shape != shape:
                 raise UserError(f"{self.name}: {column} has the shape {values.shape}, not {shape}.")
         scores = self.scores[~np.isnan(self.scores)]
-        if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
-            raise UserError(f"{self.name}: scores must be between 0 and 1, not {scores.max():g}.")
+        if (wrong := scores[(scores < 0) | (scores > 1)]).size:
+            raise UserError(f"{self.name}: scores must be between 0 and 1, not {wrong[0]:g}.")
 
     def rows(self, chosen: Sequence[int] | NDArray[np.intp]) -> "Matrix":
         """Return the matrix of the questions with the indices `chosen`, in that order."""

@@ -305,7 +305,7 @@ def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
     except ValidationError as error:
         raise UserError(
             f"The training's manifest has no configuration that this podium can read "
-            f"({first_fault(error)}). Train again."
+            f"({': '.join(first_fault(error))}). Train again."
         ) from None
 
 

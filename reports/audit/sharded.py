@@ -120,7 +120,12 @@ class GrantedDollars:
         Faults: calls without a lease, more dollars than granted, several processes under one lease.
         """
         spent = Decimal(0)
-        for generation, pids, usd in _by_generation(folder):
+        try:
+            generations = _by_generation(folder)
+        except (KeyError, TypeError, ArithmeticError):  # I13 names the line
+            yield "a line of its journals is incomplete, so its dollars are unknown"
+            return
+        for generation, pids, usd in generations:
             spent += usd
             if generation and (folder.name, generation) not in self.most:
                 yield f"generation {generation} has made calls without an open lease"

@@ -90,6 +90,12 @@ def row(found: RouteComparison, name: str) -> RoutedSystem:
 ONLY_SECOND = matrix_of([[0.0, 1.0]] * 8, [[0.01, 0.1]] * 8)
 
 
+@pytest.mark.parametrize("wrong", [-0.5, 1.5])
+def test_a_score_outside_0_to_1_is_named(wrong: float) -> None:
+    with pytest.raises(UserError, match=f"between 0 and 1, not {wrong}"):
+        matrix_of([[1.0, wrong], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]])
+
+
 def test_a_router_is_never_judged_on_a_question_that_it_saw() -> None:
     found = judged_by(ONLY_SECOND)
     assert len(found.questions) == 8
