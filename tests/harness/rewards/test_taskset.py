@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,11 @@ def test_the_package_names_its_suites_and_pins_verifiers(tmp_path: Path) -> None
         ["verifiers>=0.4,<0.5"],
     )
     module = (out / "podium_practice.py").read_text()
-    ast.parse(module)
+    nodes = ast.walk(ast.parse(module))
+    sources = {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    ours = {name for name in sources if "harness" in name}
+    assert ours == {"podium.harness.rewards.outcome", "podium.harness.rewards.trainers"}
+    assert all(find_spec(name) for name in ours), "as an installed podium has them"
     assert 'suites: list[str] = ["practice-choice", "practice-integer"]' in module
     assert "--suite practice-choice --suite practice-integer" in (out / "README.md").read_text()
 
