@@ -11,10 +11,6 @@ comes from a seed, so that a report can be rebuilt.
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# scipy ships no types.
 from math import ceil, comb, floor, log, log1p, sqrt
 from typing import NamedTuple
 
