@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Final, Generic, TypeVar
 
 from podium.harness import statements
@@ -36,6 +36,7 @@ Step = tuple[str, str, str, str]  # stage, rule, the statement's text, result
 Concluded = tuple[ValueT | None, str]  # a value, and the rule that found it
 Read = Callable[[Statement], ValueT | _Unclear | None]
 Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
+Other = Callable[[str, ValueT], str]  # (remark behind the answer, answer) -> rule or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ class Reading(Generic[ValueT]):
 
 def read_integer(reply: str) -> Reading[int]:
     """Read the integer that the reply gives; it may lie outside 0-999, which the grader checks."""
-    return _read(reply, statements.find, _integer_of, _concluded_integer)
+    other = statements.another_number
+    return _read(reply, statements.find, _integer_of, _concluded_integer, other=other)
 
 
 def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> Reading[str]:
@@ -62,10 +64,11 @@ def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") 
     so it may mean option B or C.
     """
     reader, text = _Choices(tuple(choices), letters), folded(reply)
-    reading = _read(text, reader.find, reader.read, reader.concluded)
+    other = partial(statements.another_letter, letters=letters)
+    reading = _read(text, reader.find, reader.read, reader.concluded, other=other)
     if reading.value is None and (short := reader.without_options(text)) != text:
         # An option's own words are no hedge: `Answer: D) No, unless it can be shown that ...`
-        return _read(short, reader.find, reader.read, reader.concluded)
+        return _read(short, reader.find, reader.read, reader.concluded, other=other)
     return reading
 
 
@@ -139,13 +142,14 @@ def _read(
     read: Read[ValueT],
     conclude: Callable[[str], Concluded[ValueT]],
     joined: Join[ValueT] = _alike,
+    other: Other[ValueT] = lambda remark, value: "",
 ) -> Reading[ValueT]:
     """Read a reply's answer: strip reasoning, find statements, drop some, rank the rest."""
     text, cut_off = spoken(reply)
     text = statements.without_struck(text)
     steps: list[Step] = []
     candidates = [each for each in find(text) if not cut_off or each.explicit]
-    value, rule = _decided(text, candidates, read, joined, steps)
+    value, rule = _decided(text, candidates, read, joined, other, steps)
     if value is None and not cut_off:
         stated = max((each.end for each in candidates if read(each) is not None), default=0)
         value, rule = conclude(text[max(len(text) - TAIL, stated) :])
@@ -162,6 +166,7 @@ def _decided(
     candidates: Sequence[Statement],
     read: Read[ValueT],
     joined: Join[ValueT],
+    other: Other[ValueT],
     steps: list[Step],
 ) -> tuple[ValueT | _Unclear | None, str]:
     """Return the value of the last statements (UNCLEAR if withdrawn or hedged) and its rule."""
@@ -186,7 +191,8 @@ def _decided(
         values.append(value)
     if not final:
         return None, "none"
-    if rule := statements.withdrawn(text, final[0]):
+    remark = text[final[0].end :].strip()
+    if rule := statements.withdrawn(text, final[0]) or (remark and other(remark, values[0])):
         steps.append(("withdraw", rule, final[0].text, "withdrawn"))
         return UNCLEAR, rule
     value = joined(values[::-1])
@@ -402,12 +408,12 @@ class _Choices:
             return UNCLEAR
         texts = [statement.more, statement.text] if statement.form == "line" else [statement.text]
         letter = self.letter(texts[0])
-        if letter and self.lists(texts[0]):
-            return UNCLEAR
-        if letter is None or (letter is UNCLEAR and self.choices):
+        # An option's own text may begin with a letter: `C. elegans`.
+        if self.choices and (letter is None or letter is UNCLEAR or len(texts[0]) > 2):
             options = [letter_of_option(text, self.choices) for text in texts]
-            letter = next(filter(None, options), letter)
-        return letter
+            if option := next(filter(None, options), None):
+                return option
+        return UNCLEAR if letter and self.lists(texts[0]) else letter
 
     def without_options(self, text: str) -> str:
         """Return a text in which options that read like a hedge are replaced by their letters."""

@@ -120,8 +120,10 @@ def _unfolded(block: CodeBlock) -> list[CodeBlock]:
 
 
 def _defining(blocks: Sequence[CodeBlock], names: Sequence[str]) -> str | None:
-    closed_last = sorted(blocks, key=lambda block: block.closed)  # stable
-    return next((block.text for block in reversed(closed_last) if defines(block.text, names)), None)
+    defining = [block for block in blocks if defines(block.text, names)]
+    python = [block for block in defining if block.tag in (*PYTHON, "")]  # `def f` is Ruby, too
+    closed_last = sorted(python or defining, key=lambda block: block.closed)  # stable
+    return closed_last[-1].text if closed_last else None
 
 
 def _last(blocks: Sequence[CodeBlock]) -> str | None:

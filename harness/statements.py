@@ -10,16 +10,19 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from podium.harness.reasoning import INVISIBLE
-from podium.harness.rules import RULE, expanded, may_match, search, words
+from podium.harness.rules import RULE, expanded, may_match, pattern, search, words
 
 TAIL = 4000  # Characters at the end of a reply that are searched for labels and conclusions
 LONGEST = 400  # Maximum characters of a value after a label
 MOST_BOXES = 10  # Maximum boxes that are read, from the end
+SHORT = 240  # Maximum characters of a remark behind the answer that may take it back
 MOST_BETWEEN = 6  # Maximum words between two sentences that agree, without joining words
 ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
 """Words of labels that stand before an answer, such as `answer`, in lower case."""
 ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
-SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
+SENTENCE_END = re.compile(
+    r"[.!?\u3002](?<!\bvs.)(?<!\bi\.e.)(?<!\be\.g.)(?<!\\.)(?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n"
+)
 MATHS = re.compile(
     r"(?s)\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)"
     r"|\\\[(.{1,400}?)\\\]"
@@ -131,10 +134,10 @@ def _labelled(reply: str, base: int, label_words: Sequence[str]) -> Iterator[Sta
     }
     for word in [word for word in foreign if word in small]:
         labels |= {offset: (len(word), RULE["foreign-label"]) for offset in places(small, word)}
-    for offset, (length, pattern) in labels.items():
+    for offset, (length, label) in labels.items():
         if not (offset and lower[offset - 1].isalpha() and lower[offset].isalpha()):
             statement = _before_label(tail, offset, base, length)
-            statement = statement or _behind_label(reply, base, offset, length, pattern)
+            statement = statement or _behind_label(reply, base, offset, length, label)
             if statement:
                 yield statement
 
@@ -153,13 +156,13 @@ def _before_label(tail: str, offset: int, base: int, length: int) -> Statement |
 
 
 def _behind_label(
-    reply: str, base: int, offset: int, length: int, pattern: re.Pattern[str]
+    reply: str, base: int, offset: int, length: int, behind: re.Pattern[str]
 ) -> Statement | None:
     offset += base
     if reply.startswith("s", offset + length) and reply[offset : offset + 6].lower() in _PLURAL:
         return None
-    label = pattern.match(reply, offset + length)
-    if label is None and pattern is not RULE["label"]:
+    label = behind.match(reply, offset + length)
+    if label is None and behind is not RULE["label"]:
         label = RULE["label"].match(reply, offset + length)
     statement = _valued(reply, offset, label.end()) if label else None
     if not label or not statement or not statement.text:
@@ -229,6 +232,7 @@ _CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
 _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
 _IS_WRONG = expanded("{IS_WRONG}")
 _FIRST = re.compile(r"\S+")
+_TAG_AHEAD = re.compile(r"\A\s*<\w+>")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 MOST_WORDS = 3  # Maximum words of a value; a longer text is a sentence
 
@@ -254,7 +258,7 @@ def dropped(reply: str, statement: Statement) -> str:
 def _dropped_box(text: str, prefix: str) -> str:
     if " if " in text and prefix.rstrip(" $").endswith("would be"):
         return "supposed"
-    if RULE["not-boxed"].search(prefix):
+    if RULE["not-boxed"].search(prefix, max(0, len(prefix) - 110)):  # it spans no more
         return "not-boxed"
     label = _LABEL_BEFORE.search(prefix)
     return doubted_sentence(prefix[: label.start()]) if label else ""
@@ -319,7 +323,7 @@ def stand_together(reply: str, earlier: Statement, later: Statement) -> bool:
 def withdrawn(reply: str, statement: Statement) -> str:
     """Return the rule by which later text retracts the last statement; or "" if it stands."""
     behind = _ends(reply[statement.end :])
-    remaining = behind.lstrip(" .!*$\n")
+    remaining = _TAG_AHEAD.sub("", behind).lstrip(" .!*$\n")
     if not remaining:
         return ""
     following = SENTENCE_END.split(remaining, maxsplit=1)[0]
@@ -339,6 +343,21 @@ def withdrawn(reply: str, statement: Statement) -> str:
         return ""
     ends = [match.end() for match in RULE["takes-back"].finditer(behind)]
     return "takes-back" if ends and not RULE["confirms"].search(behind, ends[-1]) else ""
+
+
+def another_letter(remark: str, letter: str, letters: str) -> str:
+    """Return the rule by which a short remark behind the last statement names another option."""
+    if len(remark) > SHORT or RULE["no-other"].search(remark):
+        return ""
+    named = {*pattern("another-letter", letters).findall(remark)}
+    return "another-letter" if named - {letter} else ""
+
+
+def another_number(remark: str, number: int) -> str:
+    """Return the rule by which a short remark behind the last statement concludes otherwise."""
+    found = RULE["another-number"].search(remark) if len(remark) <= SHORT else None
+    alike = not found or int(found[1].replace(",", "")) == number or f"{number}" in remark
+    return "" if alike or RULE["no-other"].search(remark) else "another-number"
 
 
 def last_lines(tail: str) -> list[str]:
@@ -372,12 +391,15 @@ _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(
     r"\\.|(?:\{[^{}\\]*+\})++|[{}]"
 )  # an escaped character; pairs with no brace inside; one brace
-_FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
+_FONT = re.compile(
+    r"\\(?:emph|underline|text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}"
+)
 _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
 _SPACING = re.compile(
-    r"\\(?:[;: ]|(?:q?quad|displaystyle|left|right|bf|rm|it|[lL]arge|LARGE|[hH]uge)(?![a-zA-Z]))"
+    r"\\(?:[;: ]|(?:q?quad|displaystyle|left|right|strut|checkmark|bf|rm|it|[lL]arge|LARGE|[hH]uge)"
+    r"(?![a-zA-Z]))"
 )
-_COLOUR = re.compile(r"\\(?:text)?color\s*\{\w+\}")
+_COLOUR = re.compile(r"\\(?:(?:text)?color|colorbox|hspace\*?)\s*\{[\w.]+\}")
 _HTML = re.compile(r"</?(?:b|i|u|em|strong|code|p|span|br)\s*/?>", re.I)
 _DIGITS_APART = re.compile(r"(?<=\d)\\,(?=\d)")
 _MATHS_SIGN = re.compile(r"\\[()\[\]]")
@@ -435,7 +457,9 @@ def _without_latex(text: str) -> str:
     plain = _DIGITS_APART.sub(",", text).replace("\\!", "").replace("\\,", " ")
     if "circ" in plain or "\u00b0" in plain or "degree" in plain:
         plain = _DEGREES.sub("", plain)
-    plain = _SPACING.sub(" ", _COLOUR.sub("", plain) if "color" in plain else plain)
+    plain = _SPACING.sub(
+        " ", _COLOUR.sub("", plain) if "color" in plain or "hspace" in plain else plain
+    )
     for _ in range(4 if "{" in plain else 0):
         plain = _FONT.sub(r"\1", plain)
     return _MATHS_SIGN.sub("", plain)

@@ -75,7 +75,7 @@ class Aime25(PromptedSuite):
     """The AIME 2025 suite: SUFFIX ends an `official` prompt, PREFIX begins a `paper` prompt."""
 
     name: str = "aime25"
-    version: str = "4-A"
+    version: str = "5-A"
     dates: str = "2025-02"
     source = "aime25"
 

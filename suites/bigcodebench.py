@@ -59,7 +59,7 @@ class BigCodeBench(UnitTestedSuite):
     """The BigCodeBench-Hard suite, without the tasks that cannot run in the sandbox."""
 
     name: str = NAME
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2024-06"
     image: str = f"{IMAGE}-bigcodebench"
     source = NAME

@@ -65,7 +65,7 @@ class GpqaDiamond(PromptedSuite):
     """
 
     name: str = "gpqa-diamond"
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2023-11"
     publishable: bool = False
     epochs: int = 4

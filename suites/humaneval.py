@@ -27,7 +27,7 @@ class HumanEval(UnitTestedSuite):
     """The HumanEval suite: 164 functions, each judged by the published assertions."""
 
     name: str = "humaneval"
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2021-07"
     source = "humaneval"
 

@@ -250,7 +250,7 @@ class LiveCodeBench:
     official: bool = True
     """Whether to judge a second time, by the published evaluator's rules; see `for_reward`."""
     pinned: Mapping[str, DataSource] = field(default_factory=sources)
-    version: str = "3-A"
+    version: str = "4-A"
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True
     needs_box: bool = True

@@ -41,7 +41,7 @@ class Math500(DatasetSuite):
     """The MATH-500 suite: `math500` has three splits, `math500-all` has all questions in one."""
 
     name: str = "math500"
-    version: str = "4-A"
+    version: str = "5-A"
     dates: str = "2021-03"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "math500"

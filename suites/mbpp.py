@@ -49,7 +49,7 @@ class Mbpp(UnitTestedSuite):
     """The MBPP suite: short Python functions, judged by the assertions that the prompt shows."""
 
     name: str = "mbpp"
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2021-08"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "mbpp"

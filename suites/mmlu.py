@@ -56,7 +56,7 @@ class Mmlu(DatasetSuite):
     """The MMLU suite; the split `train` has a source of its own: the authors' archive lacks it."""
 
     name: str = "mmlu"
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2020-09"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "mmlu"

@@ -117,7 +117,7 @@ class Rlpr(DatasetSuite):
     """The RLPR suite; `rlpr-rules` omits the questions that a model must judge."""
 
     name: str = "rlpr"
-    version: str = "4-A"
+    version: str = "5-A"
     dates: str = "2025-06"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "rlpr"

@@ -125,7 +125,7 @@ def test_an_old_run_is_not_resumed_before_it_is_graded_as_today(
     before = contents(run)
     words = ("run", *RUN, "--pool", f"{tmp_path / 'mine.toml'}", "--log-dir", f"{run}")
     assert main([*words]) == 2
-    assert "its version of practice-integer is '3-A', not '5-A'; grade" in capsys.readouterr().err
+    assert "its version of practice-integer is '3-A', not '6-A'; grade" in capsys.readouterr().err
     assert contents(run) == before
 
 
@@ -191,6 +191,6 @@ def test_an_old_training_whose_suites_have_grown_says_so_and_stays_as_it_is(
     resume = ["train", training.parent / "tiny.toml", "--out", out, "--resume"]
     assert main([str(word) for word in resume]) == 2
     refused = capsys.readouterr().err
-    assert "practice-integer 3-A (now 5-A)" in refused
+    assert "practice-integer 3-A (now 6-A)" in refused
     assert "or begin anew with --out" in refused
     assert (out / "metrics.jsonl").read_text() == before

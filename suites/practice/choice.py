@@ -275,7 +275,7 @@ def shuffled_question(id: str, draft: Draft) -> Question:
 
 SUITE = PracticeSuite(
     name="practice-choice",
-    version="5-A",
+    version="6-A",
     topics={
         "elements": any_of(_element_symbol, _element_name, _atomic_number),
         "periodic table": any_of(_element_place, _atomic_number),

@@ -286,7 +286,7 @@ def _neighbour(rng: Random) -> Draft | None:
 
 SUITE = PracticeSuite(
     name="practice-composed",
-    version="5-A",
+    version="6-A",
     topics={
         "two elements": _of_two(sum_or_product, "Find"),
         "common multiples": _of_two(gcd_or_lcm, "Compute"),

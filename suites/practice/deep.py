@@ -198,7 +198,7 @@ def _given(rng: Random, skill: str, values: list[Value]) -> tuple[list[Value], l
 
 SUITE = PracticeSuite(
     name="practice-deep",
-    version="2-A",
+    version="3-A",
     topics={shape: _drawn(shape) for shape in SHAPES},
     write=integer_question,
     judge=grade_integer,

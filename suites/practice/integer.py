@@ -423,7 +423,7 @@ def grade_integer(question: Question, reply: str, box: Box | None = None) -> Gra
 
 SUITE = PracticeSuite(
     name="practice-integer",
-    version="5-A",
+    version="6-A",
     topics={
         "arithmetic": any_of(_expression, _expression, _expression_remainder),
         "gcd and lcm": any_of(_gcd_question, _lcm_question),

@@ -571,7 +571,7 @@ SUITE = PracticeCode(
         id, draft.text, "program", draft.target, metadata=draft.metadata
     ),
     judge=grade_code,
-    version="5-A",
+    version="6-A",
     needs_box=True,
     image=IMAGE,
 )

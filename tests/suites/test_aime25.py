@@ -127,7 +127,7 @@ def test_rows_in_the_hub_s_schema_become_the_same_thirty_questions(tmp_path: Pat
 
 def test_rows_out_of_order_are_refused() -> None:
     rows = [{"problem": "?", "answer": 1, "id": "aime25-II-1"} for _ in range(30)]
-    with pytest.raises(UserError, match="aime25-II-1 stands for aime25-I-1"):
+    with pytest.raises(UserError, match="aime25-II-1 is in the place of aime25-I-1"):
         aime25_questions(rows)
 
 
@@ -145,4 +145,4 @@ def test_the_task_runs_in_inspect_and_scores_by_equality(tmp_path: Path) -> None
     assert log.status == "success"
     scores = [sample.scores["podium"] for sample in log.samples or [] if sample.scores]
     assert [(score.value, score.answer) for score in scores] == [(1.0, "70"), (0.0, None)]
-    assert log.eval.task_version == "4-A"
+    assert log.eval.task_version == "5-A"

@@ -193,7 +193,7 @@ def test_the_task_runs_in_inspect(tmp_path: Path) -> None:
         display="none",
     )
     assert log.status == "success"
-    assert log.eval.task_version == "4-A"
+    assert log.eval.task_version == "5-A"
     assert [sample.scores["podium"].answer for sample in log.samples or [] if sample.scores] == [
         "0",
         "0",

@@ -142,7 +142,7 @@ def test_a_book_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="never overwritten"):
         write_new("second", path)
     assert path.read_text() == "first"
-    with pytest.raises(UserError, match=r"ends in \.toml"):
+    with pytest.raises(UserError, match=r"does not end in \.toml"):
         write_new("x", tmp_path / "mine.json")
 
 
