@@ -146,7 +146,10 @@ def compute_matched_system(
             "system on the suite first."
         )
     if not 1 <= k <= MOST_SAMPLES:
-        raise UserError(f"A matched k must be between 1 and {MOST_SAMPLES}, not {k}.")
+        raise UserError(
+            f"The number of samples (k) of a compute-matched system must be between 1 and "
+            f"{MOST_SAMPLES}, not {k}. Leave it out: `podium run` computes it."
+        )
 
     async def answer(question: Question, pool: Pool) -> Answer:
         count = sample_count(k, seed, question.id, pool.epoch)

@@ -295,7 +295,10 @@ register_learner(NAME, trinity_system)
 
 @register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
-    """Return a training system: epoch n runs candidate n; `fitness`: grades of past generations."""
+    """Return a system that tries evolved coordinators: candidate n in epoch n of the run.
+
+    `fitness`: the grades of earlier generations' candidates, from which `evolve` makes the next.
+    """
 
     @cache
     def heads(workers: int) -> Floats:

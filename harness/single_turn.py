@@ -67,7 +67,9 @@ async def _asked_of(task: Task, sample: Sample) -> str:
         await _solved(task, state, generate)
     except _AskedOnce:
         return prompts[0]
-    raise UserError("Its solver does not call the model through `generate`.")
+    raise UserError(
+        "The task's solver does not call the model through `generate`. Use another task."
+    )
 
 
 async def _score_of(task: Task, sample: Sample, reply: str) -> Score | None:

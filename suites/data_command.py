@@ -180,20 +180,24 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     return DataFinding("absent", f"{name}: {fetch if source.public or source.hub else ''}{here}")
 
 
+ANEW = "Remove the file and fetch it again with `podium data fetch SUITE`."
+
+
 def _check_file(source: DataSource, path: Path) -> str:
     try:
         stat = path.stat()
         if path.suffix == ".gz":  # the pin may be of the unpacked file
             digest = hashlib.sha256(held_bytes(source, path)).hexdigest()
         elif source.size not in (None, stat.st_size):
-            raise UserError(f"{path} has {stat.st_size:,} bytes, not the pinned {source.size:,}")
+            sizes = f"{stat.st_size:,} bytes, not the pinned {source.size:,}"
+            raise UserError(f"{path} has {sizes}. {ANEW}")
         else:
             digest = file_digest(path, stat.st_mtime_ns)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if source.sha256 and digest != source.sha256:
         mismatch = f"its sha256 is {digest[:12]}, not {source.sha256[:12]}"
-        raise UserError(f"{path} is not the pinned file: {mismatch}")
+        raise UserError(f"{path} is not the pinned file: {mismatch}. {ANEW}")
     return f"{path} (sha256 {digest[:12]}{'' if source.sha256 else f', {NOBODY}'})"
 
 

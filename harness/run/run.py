@@ -172,7 +172,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
 
 @contextmanager
 def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator[PaidReplies]:
-    """Yield a run's store of paid replies; before and after the block, delete replies in logs."""
+    """Yield a run's store of paid replies; before and after, delete those that are in logs."""
     replies = PaidReplies(group_dir or log_dir)
 
     def tidy_up() -> None:

@@ -179,7 +179,8 @@ def test_rows_whose_first_plan_met_an_outage_stay_what_they_were_when_resumed(
     _, resumed, resumed_held_out = made(again)
     assert (resumed, resumed_held_out) == (rows, held_out)
     assert again.earlier == training.earlier
-    assert "6 of 7 have a later round; 1 failed because of a worker" in SAID[-1]
+    assert SAID[-1].startswith("6 of 7 first plans were executed, so that later rounds can be")
+    assert "; 1 failed because of a worker" in SAID[-1]
 
 
 def test_an_outage_of_too_many_workers_ends_before_anything_is_learnt_and_can_be_resumed(
