@@ -51,6 +51,7 @@ def said(installed: Installed, folder: Path, *words: str | Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("listing", "part"), [("suites", "elements"), ("systems", "majority")])
 def test_listings_say_which_package_a_part_is_from(
     installed: Installed, tmp_path: Path, listing: str, part: str
@@ -62,6 +63,7 @@ def test_listings_say_which_package_a_part_is_from(
     assert "  from         acme-orchestras 1.0" in said(installed, tmp_path, listing, part)
 
 
+@pytest.mark.slow
 def test_parts_of_a_package_are_run_reported_audited_and_exported(
     installed: Installed, tmp_path: Path
 ) -> None:
@@ -84,6 +86,7 @@ def test_parts_of_a_package_are_run_reported_audited_and_exported(
     assert "made already exists. Use another --out." in again.stderr
 
 
+@pytest.mark.slow
 def test_a_system_of_a_package_stands_for_no_group(installed: Installed, tmp_path: Path) -> None:
     for system in ((), ("--system", "all"), ("--system", "contestants")):
         asked = ("--suite", "practice-integer", *system, "--pool", "rehearsal")
@@ -93,6 +96,7 @@ def test_a_system_of_a_package_stands_for_no_group(installed: Installed, tmp_pat
         assert "majority" not in systems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "why"),
     [

@@ -199,6 +199,7 @@ def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, T
         assert row.deviations.count("; ") == max(len(manifest.deviations) - 1, 0)
 
 
+@pytest.mark.slow
 def test_the_number_behind_the_at_sign_reaches_the_promise(rows: dict[str, TableRow]) -> None:
     assert rows["self-consistency"].calls_expected == "5"
     assert rows["self-consistency@2"].calls_expected == "2"

@@ -80,6 +80,7 @@ def plans(logs: Path, system: str) -> dict[str, str]:
     return {str(one.id): one.metadata["podium"]["plan"] for one in log.samples or []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai-api/serving", "vllm"])
 def test_a_served_checkpoint_writes_the_plans_of_the_embedded_one_and_is_billed(
     provider: str, workers: Server, tmp_path: Path

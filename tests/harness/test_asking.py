@@ -89,6 +89,7 @@ def test_no_word_of_a_question_a_reply_or_an_error_is_in_a_journal(tmp_path: Pat
     assert not [word for word in ("swordfish", SECRET, "q1: answer") if word in written]
 
 
+@pytest.mark.slow
 def test_a_call_that_hangs_is_ended_by_a_limit_and_may_be_billed(tmp_path: Path) -> None:
     log = sat(tmp_path, ["q1: hang"], time_limit=3)
     (outcome,) = lines(tmp_path, "outcome")

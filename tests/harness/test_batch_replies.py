@@ -53,6 +53,7 @@ def batch(url: str = CHAT, **body: Any) -> list[Json]:
     return [asked(one.id, one.text, url, **body) for one in QUESTIONS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", [CHAT, RESPONSES])
 def test_a_recorded_batch_sits_a_suite_with_dollars(
     tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]

@@ -52,6 +52,7 @@ def sizes(server: Server) -> list[int]:
     return [len(rows) for rows in server.batches.submitted]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [RESPONSES, CHAT, CLAUDE])
 def test_each_row_of_a_batch_has_its_own_end_and_only_what_was_not_answered_is_sent_again(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -99,6 +100,7 @@ def test_a_batch_without_any_result_ends_its_questions(
     assert {row.billable for row in rows_below(tmp_path / "run")} == {billable}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "number"), [(RESPONSES, signal.SIGKILL), (CLAUDE, signal.SIGTERM)]
 )

@@ -12,6 +12,7 @@ CHAT_BODY = {"choices": [{"message": {"role": "assistant", "content": "4"}}], "u
 ANSWERS = {"404": failing(404), "other": Act(change=lambda body: CHAT_BODY)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_openai_s_other_api_is_named_with_the_fix(
     answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

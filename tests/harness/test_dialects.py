@@ -93,6 +93,7 @@ def test_an_empty_reply_is_billed_and_counted(model: str, tmp_path: Path) -> Non
     assert told.call.usage.output == told.bill.lines[0].usage.output == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [CHAT, RESPONSES, ANTHROPIC])
 def test_what_a_client_retries_on_its_own_stands_in_the_event_with_its_statuses(
     model: str, tmp_path: Path
@@ -104,6 +105,7 @@ def test_what_a_client_retries_on_its_own_stands_in_the_event_with_its_statuses(
     assert [one["id"] for one in told.call.request_ids] == ["req-1", "req-2", "req-3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [CHAT, RESPONSES, ANTHROPIC])
 def test_a_client_that_may_not_retry_leaves_one_event_for_every_request(
     model: str, tmp_path: Path
@@ -143,6 +145,7 @@ def test_what_a_pool_says_of_summaries_and_retries_stays() -> None:
     assert recorded_settings(GOOGLE, GenerateConfig(), {}) == (GenerateConfig(), {})
 
 
+@pytest.mark.slow
 def test_googles_client_asks_again_when_a_connection_drops_and_nothing_of_ours_can_know(
     tmp_path: Path,
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_clean_run_over_three_dialects_passes_and_counts_what_its_providers_bi
     assert {row.request_id for row in clean.rows if row.role != "quince"} == ids
 
 
+@pytest.mark.slow
 def test_a_second_try_is_a_row_of_its_own_and_the_first_costs_nothing(retried: Left) -> None:
     assert retried.failing == set()
     assert len(retried.rows) == len(retried.bill.lines) == 7
@@ -191,6 +192,7 @@ def test_a_try_that_a_client_made_again_by_itself_is_a_row_too(tmp_path: Path) -
     assert left.rows[1].usd_high is not None
 
 
+@pytest.mark.slow
 def test_a_stall_before_a_reply_is_a_range_beside_a_price(tmp_path: Path) -> None:
     two_short = "max_tokens = 64, max_retries = 1, attempt_timeout = 10"
     left = run(tmp_path, [stalling()], settings=two_short)
@@ -201,6 +203,7 @@ def test_a_stall_before_a_reply_is_a_range_beside_a_price(tmp_path: Path) -> Non
     assert left.rows[1].usd is not None
 
 
+@pytest.mark.slow
 def test_a_call_that_was_cancelled_while_it_waited_to_try_again_is_one_row(tmp_path: Path) -> None:
     refused_late = Act(status=400, waits_for=3, wait_s=1.5)  # a retry waits 3 s at least
     script = {
@@ -227,6 +230,7 @@ def test_a_reply_with_two_ids_is_one_attempt_and_goes_by_its_providers_own(
     assert left.failing == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("worker", "header"), [("olive", "request-id"), ("plum", "x-request-id")], ids=str
 )

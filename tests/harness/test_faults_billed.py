@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from podium.reports.audit.invoices import read_invoice
 from podium.reports.audit.reconcile import InvoiceOptions, Reconciliation, reconcile
 from tests.harness.faulty_run import Left, run
@@ -33,6 +35,7 @@ def test_what_was_billed_without_a_reply_is_within_the_ledgers_range(
     assert any(row.explained_by for row in found.rows)
 
 
+@pytest.mark.slow
 def test_a_request_that_only_the_provider_saw_is_found_by_its_bill(tmp_path: Path) -> None:
     left = run(tmp_path, [dropping()], "single:quince")
     assert left.failing == set()

@@ -113,6 +113,7 @@ def test_a_reply_keeps_what_fugu_said_in_its_metadata() -> None:
     assert told.parts_total == told.total_reported
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["fugu-ultra-v2.0", "fugu-ultra", "fugu-max-v1.0"])
 def test_an_effort_that_it_would_refuse_is_refused_before_anything_is_spent(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

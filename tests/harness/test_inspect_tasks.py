@@ -84,6 +84,7 @@ def called(log_dir: Path) -> list[dict[str, Any]]:
     return [{**line, **ended[line["call"]]} for line in lines if line["kind"] == "intent"]
 
 
+@pytest.mark.slow
 def test_systems_of_all_kinds_call_the_tools_of_a_task_and_the_ledger_has_every_call(
     tmp_path: Path,
 ) -> None:

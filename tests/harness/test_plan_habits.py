@@ -60,6 +60,7 @@ def test_a_training_says_from_which_step_on_its_plans_are_alike() -> None:
     assert collapse_of({}, 0.0, None) == ""
 
 
+@pytest.mark.slow
 def test_a_plot_of_a_training_that_collapsed_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +79,7 @@ def test_our_released_trainings_kept_several_workers(folder: Path) -> None:
     assert collapse([*run.validations]) is None
 
 
+@pytest.mark.slow
 def test_the_two_plans_of_the_cost_aware_conductor_ring(tmp_path: Path) -> None:
     """What was found by hand on 2026-11-22: one chain for all but code, scribe alone for code."""
     words = ["run", "--suite", "practice-choice", "--suite", "practice-integer", "--limit", "20"]

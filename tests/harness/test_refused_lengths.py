@@ -92,6 +92,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return Ran(left, {one.question: one for one in found.attempts})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(len(DIALECTS)), ids=[one.server for one in DIALECTS])
 def test_a_refusal_for_length_is_a_wrong_answer_with_its_reason(at: int, ran: Ran) -> None:
     found = ran.of(at)
@@ -167,6 +168,7 @@ def test_openais_own_code_is_the_same_answer(tmp_path: Path) -> None:
     assert (found.attempts[0].value, found.attempts[0].too_long) == (0.0, True)
 
 
+@pytest.mark.slow
 def test_a_vote_of_refusals_is_missing_and_one_reply_among_them_is_the_answer(
     tmp_path: Path,
 ) -> None:

@@ -104,6 +104,7 @@ toy_run(Path(sys.argv[1]), systems=("self-consistency",), limit=3, selection_lim
 """
 
 
+@pytest.mark.slow
 def test_a_reply_that_inspect_has_and_no_journal_is_not_bought_again(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=1)

@@ -142,6 +142,7 @@ def test_while_no_provider_answers_each_wait_is_said(
     assert re.fullmatch(rf"openai: {failure}, trying again in \d(\.\d)? s \(attempt 2\)", line)
 
 
+@pytest.mark.slow
 def test_a_call_that_is_cancelled_while_it_waits_has_not_been_sent(tmp_path: Path) -> None:
     refused_late = Act(status=400, waits_for=3, wait_s=0.3)
     script = {

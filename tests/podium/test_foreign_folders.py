@@ -118,6 +118,7 @@ def test_doctor_names_another_podium_and_no_room(
     (beside / "podium.py").unlink()
 
 
+@pytest.mark.slow
 def test_no_module_of_ours_is_loaded_under_two_names() -> None:
     loads = "import podium._registry, podium.cli.commands, sys; print(*sys.modules)"
     done = python(ROOT, "-c", loads)

@@ -93,6 +93,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
     return ask(tmp_path_factory.mktemp("gateway"), lambda server: server.openai)
 
 
+@pytest.mark.slow
 def test_each_model_has_its_price_its_dollars_and_how_often_it_was_right(left: Left) -> None:
     chosen, rivals = tables(left)
     assert [line[:3] + line[4:7] for line in chosen["lines"][1:]] == [

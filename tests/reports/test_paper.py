@@ -235,6 +235,7 @@ def test_podium_is_cited_as_its_citation_file_asks() -> None:
     assert f'name: "{PODIUM["author"].strip("{}")}"' in said
 
 
+@pytest.mark.slow
 def test_great_tables_is_loaded_for_papers_only() -> None:
     loads = "import sys, podium.reports.paper, podium.cli.run_commands"
     code = loads + "; print('great_tables' in sys.modules)"

@@ -23,6 +23,7 @@ def listed(left: Left) -> Decimal:
     return sum((row.usd_list or Decimal(0) for row in left.rows), Decimal(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "act", [rate_limited(), failing(), stalling()], ids=["429", "500", "silence"]
 )

@@ -185,6 +185,7 @@ def test_a_call_over_its_limit_is_the_last_one(tmp_path: Path, any_box: Box) -> 
     assert (grade.value, grade.metadata["calls"]) == (0.0, 1)
 
 
+@pytest.mark.slow
 def test_a_slow_program_that_is_right_passes(tmp_path: Path, subprocess_box: Box) -> None:
     slow = "import time\ndef total(numbers):\n    time.sleep(1.1)\n    return sum(numbers)"
     grade = SUITE.grade(mine(tmp_path), fenced(slow), subprocess_box)

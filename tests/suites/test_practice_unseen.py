@@ -115,6 +115,7 @@ def test_what_teaches_is_the_plain_suites_and_only_the_exam_differs(name: str) -
     assert f"{name}@unseen" not in list(SUITES)
 
 
+@pytest.mark.slow
 @named
 def test_a_gold_answer_to_an_unseen_question_is_right_and_silence_wrong(name: str) -> None:
     suite = SUITES[f"{name}@unseen"]

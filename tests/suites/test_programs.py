@@ -54,6 +54,7 @@ def test_a_right_program_passes_every_test(any_box: Box) -> None:
     assert (judgement.reruns, judgement.rerun_s) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "summary"),
     [

@@ -42,6 +42,7 @@ def test_every_shipped_ablation_is_a_configuration_and_differs_from_the_referenc
         assert config.form.worker in ("", *read_pool(config.pool.name).names)
 
 
+@pytest.mark.slow
 def test_every_shipped_ablation_can_be_estimated_before_it_is_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

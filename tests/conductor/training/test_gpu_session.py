@@ -26,6 +26,7 @@ print(distribution("podium").version, get_model("rehearsal/sage"))
 """
 
 
+@pytest.mark.slow
 def test_a_podium_that_is_only_on_the_path_is_found_by_its_entry_points(tmp_path: Path) -> None:
     folder = name_entry_points(tmp_path)
     (about,) = folder.glob("*.dist-info")

@@ -96,6 +96,7 @@ def by_system(folder: Path) -> dict[str, SystemTotals]:
     return {one.facts.system: system_totals(one) for one in found}
 
 
+@pytest.mark.slow
 def test_rehearsed_seconds_are_those_that_workers_state_whatever_the_machine_does(
     runs: tuple[Path, Path],
 ) -> None:

@@ -66,6 +66,7 @@ def test_what_inspect_would_get_wrong_is_left_out_with_the_reason() -> None:
     assert [*found.left_out] == ["openai/gpt-4o-mini", "openai/o3", "openai/nobody"]
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_it_says_and_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_service_that_stays_away_ends_the_training() -> None:
 RIGHT = RewardOutcome(1.0, Status.SCORED, {"correct": 1.0, "parsed": 1.0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trouble",
     [

@@ -54,6 +54,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "said"), REFUSED)
 def test_what_cannot_be_served_is_refused_in_one_sentence(
     arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
@@ -215,6 +216,7 @@ def test_a_request_in_flight_is_answered_after_the_signal(workers: str) -> None:
     assert (error, code) == ("", 0)
 
 
+@pytest.mark.slow
 def test_it_listens_to_this_machine_only_unless_told_otherwise() -> None:
     with started("--suite", INTEGER.name, "--limit", "1") as running:
         assert addresses(running.process.pid) == {"127.0.0.1"}

@@ -160,6 +160,7 @@ def test_a_box_with_a_deadline_stands_for_its_box_in_what_a_suite_remembers(
         assert next(outcomes).stdout == b"1\n"
 
 
+@pytest.mark.slow
 def test_inputs_are_run_until_the_deadline_and_the_one_at_it_says_nothing(
     subprocess_box: Box,
 ) -> None:

@@ -56,6 +56,7 @@ def test_what_a_task_teaches_is_known_again_in_its_exam() -> None:
     assert {one.question for one in shared} == {*taught.questions} == {"0", "1", "2"}
 
 
+@pytest.mark.slow
 def test_a_reward_service_serves_a_task() -> None:
     name = f"{TASKS.name}@adding"
     with started("--suite", f"{TASKS}@adding") as service:

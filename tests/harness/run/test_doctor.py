@@ -45,6 +45,7 @@ REFUSED = {
 """Requests that a run refuses, each for another reason."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", REFUSED.values(), ids=REFUSED)
 def test_what_a_run_refuses_a_doctor_says_in_the_same_words(
     words: list[str],
@@ -101,6 +102,7 @@ def test_a_run_that_can_begin_is_ready_and_what_is_odd_is_a_note(
     assert said.splitlines()[-1].endswith(": ready.")
 
 
+@pytest.mark.slow
 def test_what_learning_takes_is_said_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
     spec = read_pool("drawn-5")
     each = 60 // len(spec.names)
@@ -126,6 +128,7 @@ def test_a_worker_without_a_card_is_named_where_a_conductor_reads_cards(
     assert "It does not know the card of sage, abacus, so it chooses among these workers" in said
 
 
+@pytest.mark.slow
 def test_an_experiment_that_a_run_would_go_on_with_is_looked_at_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -147,6 +147,7 @@ def test_without_a_terminal_and_without_yes_nobody_is_asked(
     assert "there is no terminal to ask. Add --yes." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "calls"), [("y", 3), ("n", 0), ("", 0)])
 def test_a_terminal_is_shown_the_price_and_asked(
     typed: str, calls: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -37,6 +37,7 @@ def lessons(folder: Path, below: str = "") -> set[str]:
     return {name.partition("single-")[2].partition(" ")[0] for name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "asked", "answered"),
     [

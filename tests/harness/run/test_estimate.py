@@ -207,6 +207,7 @@ def test_every_entry_of_a_directory_is_finished_by_the_next_run_so_it_is_estimat
     assert {one.system: one.left for one in found.lines} == {"single:ada": 3, "single:bob": 8}
 
 
+@pytest.mark.slow
 def test_choosing_the_best_single_is_estimated_and_named(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     limited_pool(log_dir)

@@ -68,6 +68,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("learning") / "run")
 
 
+@pytest.mark.slow
 def test_a_system_learns_on_train_questions_only_and_within_its_budget(run_dir: Path) -> None:
     asked = Counter(line.partition(" ")[2].partition("-")[0] for line in calls(run_dir))
     spent = tuning_calls(run_dir)
@@ -248,6 +249,7 @@ def test_a_dry_run_counts_what_learning_takes(tmp_path: Path) -> None:
     assert calls(log_dir) == []
 
 
+@pytest.mark.slow
 def test_a_mixture_is_aggregated_by_the_best_worker_where_the_run_chooses_one(
     tmp_path: Path,
 ) -> None:

@@ -40,6 +40,7 @@ def test_a_number_never_shrinks_and_belongs_to_a_suite_of_the_run(tmp_path: Path
         toy_run(log_dir, **BOTH, limit=1, suite_limits={"other": 2})
 
 
+@pytest.mark.slow
 def test_a_dry_run_and_shards_count_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "--suite", "practice-integer", "--suite", "practice-choice", "--limit", "2"]
     words += ["--system", "single:sage", "--suite-limit", "practice-choice=4", "--time-scale", "0"]

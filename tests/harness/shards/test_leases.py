@@ -221,6 +221,7 @@ def test_a_lease_that_nobody_takes_back_is_left_to_the_next_command(tmp_path: Pa
     assert lease.lost
 
 
+@pytest.mark.slow
 def test_a_server_answers_its_shards_alone_and_leaves_no_token_behind(tmp_path: Path) -> None:
     with lease_server(tmp_path, LIMITS):
         path = tmp_path / ADDRESS
@@ -245,6 +246,7 @@ def test_a_server_answers_its_shards_alone_and_leaves_no_token_behind(tmp_path: 
 PACED = ["--rpm", "rehearsal=240", "--time-scale", "0"]
 
 
+@pytest.mark.slow
 def test_shards_share_the_calls_of_a_minute(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     assert ran(log_dir, WORDS, "--shards", "3", *PACED) == 0
@@ -278,6 +280,7 @@ def test_a_limit_of_calls_that_holds_nobody_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_server_ends_where_another_command_takes_the_run_over(tmp_path: Path) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as an actor of Ray has it
     try:
@@ -304,6 +307,7 @@ with open_lease(folder, read_book("rehearsal")) as lease:
 """
 
 
+@pytest.mark.slow
 def test_a_process_whose_lease_was_lost_ends_to_be_started_again(tmp_path: Path) -> None:
     write_plan(tmp_path, ShardPlan({}, {}))
     shard_dir(tmp_path, "0001").mkdir(parents=True)
@@ -316,6 +320,7 @@ def ran(log_dir: Path, words: Sequence[str], *more: str) -> int:
     return main(["run", *words, *more, "--display", "none", "--log-dir", str(log_dir)])
 
 
+@pytest.mark.slow
 def test_a_run_stops_below_its_limit_and_ends_with_a_larger_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -377,6 +382,7 @@ def kinds_in(log_dir: Path) -> list[str]:
     return [line["kind"] for line in read_lines(log_dir / FILE)]
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_is_started_again_and_goes_on(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     with begun(log_dir, SLOW, 2) as process:

@@ -93,6 +93,7 @@ def _ends(log_dir: Path) -> tuple[Counter[tuple[str, str, int]], Counter[tuple[s
     return told, untold
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_one_process(tmp_path: Path) -> None:
     assert ran(tmp_path / "one", TAUGHT) == 0
     assert ran(tmp_path / "cut", TAUGHT, "--shards", "3") == 0
@@ -100,6 +101,7 @@ def test_tables_are_those_of_one_process(tmp_path: Path) -> None:
     assert [one for one in audit(tmp_path / "cut").verdicts if one.status == "fail"] == []
 
 
+@pytest.mark.slow
 def test_the_best_in_hindsight_is_that_of_one_process(tmp_path: Path) -> None:
     assert ran(tmp_path / "one", HINDSIGHT) == 0
     assert ran(tmp_path / "cut", HINDSIGHT, "--shards", "2") == 0
@@ -132,6 +134,7 @@ SLOW = ["--suite", "practice-integer", *ALONE, "--limit", "6", "--time-scale", "
 QUERIES = 12
 
 
+@pytest.mark.slow
 def test_killed_shards_are_resumed_and_nothing_is_asked_twice(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     with begun(log_dir, SLOW, 2) as process:
@@ -146,6 +149,7 @@ def test_killed_shards_are_resumed_and_nothing_is_asked_twice(tmp_path: Path) ->
     assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_launcher_that_ends_is_resumed_with_another_number(tmp_path: Path, how: int) -> None:
     log_dir = tmp_path / "run"
@@ -162,6 +166,7 @@ def test_a_launcher_that_ends_is_resumed_with_another_number(tmp_path: Path, how
     assert [one for one in audit(place).verdicts if one.status == "fail"] == []
 
 
+@pytest.mark.slow
 def test_a_larger_limit_and_more_epochs_ask_what_is_new(tmp_path: Path) -> None:
     words = [*SUITE, *ALONE]
     assert ran(tmp_path / "cut", words, "--limit", "2", "--shards", "1") == 0
@@ -172,6 +177,7 @@ def test_a_larger_limit_and_more_epochs_ask_what_is_new(tmp_path: Path) -> None:
     assert table(tmp_path / "cut") == table(tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_refused_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +208,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(
 CUT = ("--shards", "2")
 
 
+@pytest.mark.slow
 def test_two_launchers_on_one_directory_are_refused(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     with begun(log_dir, SLOW, 1) as process:

@@ -13,6 +13,7 @@ WORDS = ["--suite", "practice-integer", *ALONE, "--limit", "3"]
 JOBS = ("--shards", "2", "--launcher", "slurm")
 
 
+@pytest.mark.slow
 def test_a_run_in_jobs_answers_all_and_its_audit_is_clean(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     there = () if slurm_answers() else ("--address", "local")
@@ -22,6 +23,7 @@ def test_a_run_in_jobs_answers_all_and_its_audit_is_clean(tmp_path: Path) -> Non
     assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_ask_says_why_in_its_shards_log(tmp_path: Path) -> None:
     launcher = SlurmLauncher(tmp_path / "jobs", None if slurm_answers() else "local")
     folder = tmp_path / "shards" / "0001"

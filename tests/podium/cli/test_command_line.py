@@ -71,6 +71,7 @@ def test_help_and_completion_import_no_inspect(words: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_run_imports_no_client_of_a_provider_that_it_does_not_ask(tmp_path: Path) -> None:
     words = [
         "run",
@@ -271,6 +272,7 @@ REFUSED = {
 """What cannot be read or written, and the sentence. /proc takes no file, from root neither."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", REFUSED)
 def test_a_path_that_does_not_work_is_named_with_the_fix(
     words: str,

@@ -24,6 +24,7 @@ def named(*systems: str) -> list[str]:
     return [word for name in systems for word in ("--system", name)]
 
 
+@pytest.mark.slow
 def test_no_system_makes_a_call_more_and_sizes_share_draws(tmp_path: Path) -> None:
     words = [*RUN, *QUIET, *named(*SYSTEMS), "--equal", "calls=1,3,9", "--log-dir", str(tmp_path)]
     assert main(words) == 0
@@ -51,6 +52,7 @@ def test_no_system_makes_a_call_more_and_sizes_share_draws(tmp_path: Path) -> No
     assert not [*tmp_path.glob("paid-replies/*")], "the store of runs that all finished"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["tokens=5000", "usd=0.0011", "seconds=6"])
 def test_no_question_passes_the_budget(budget: str, tmp_path: Path) -> None:
     systems = ("single:sage", "self-consistency@5", "moa-lite", "debate@3", "cascade")

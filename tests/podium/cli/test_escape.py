@@ -137,6 +137,7 @@ def said(command: str, folder: Path) -> tuple[object, str]:
     return code, out.getvalue() + err.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [planted, everywhere], ids=["texts", "every-string"])
 def test_no_command_prints_a_control_byte_that_a_run_a_book_or_a_pool_holds(
     files: Path, tmp_path: Path, plant: Plant

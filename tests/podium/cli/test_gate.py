@@ -73,6 +73,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 def test_a_run_notes_its_gate_and_takes_no_other(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +109,7 @@ def test_exit_codes_tell_a_failure_from_too_few_questions(
     assert suite.attrib["name"].endswith("written after the run: no log has its digest")
 
 
+@pytest.mark.slow
 def test_a_run_is_held_against_an_earlier_one(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +164,7 @@ class CommentHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_action_run_as_they_are_written(home: Path, tmp_path: Path) -> None:
     """As a runner does: bash with -e and pipefail, expressions in `env` alone."""
     server = HTTPServer(("127.0.0.1", 0), CommentHandler)

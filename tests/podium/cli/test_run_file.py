@@ -51,6 +51,7 @@ def test_every_field_is_read_as_it_was_saved(tmp_path: Path) -> None:
     assert typed_too.system_options == {"moa-lite": {"layers": 4}, "": {"k": 3}}, "options win"
 
 
+@pytest.mark.slow
 def test_a_file_is_run_examined_and_reported_and_options_win(tmp_path: Path) -> None:
     path, log_dir = tmp_path / "run.toml", tmp_path / "runs"
     path.write_text(f"{TINY}[report]\nderived = true\n")

@@ -42,6 +42,7 @@ def process(log_dir: Path, *words: str) -> Generator[tuple[subprocess.Popen[str]
         started.communicate()
 
 
+@pytest.mark.slow
 def test_a_stop_lets_streams_end_and_leaves_a_directory_that_passes_a_strict_audit(
     tmp_path: Path,
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_stop_lets_streams_end_and_leaves_a_directory_that_passes_a_strict_aud
     assert audit(tmp_path, strict=True).ok
 
 
+@pytest.mark.slow
 def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on(
     tmp_path: Path,
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_port_in_use_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "is in use" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_key_is_shown_once_and_lets_its_owner_in(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -166,6 +166,7 @@ def test_a_request_may_not_cost_more_than_its_limit(tmp_path: Path) -> None:
     assert "--max-usd-per-query" in said.json()["error"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["max_usd", "max_usd_per_day", "max_usd_per_key"])
 def test_a_limit_of_all_requests_outlives_the_process(tmp_path: Path, limit: str) -> None:
     limits = {limit: Decimal("0.15")}
@@ -187,6 +188,7 @@ def test_a_deadline_answers_in_time_and_the_call_in_flight_is_billed(tmp_path: P
     assert outcome["usd"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_who_leaves_stops_new_calls_and_pays_for_those_in_flight(
     tmp_path: Path, stream: bool
@@ -208,6 +210,7 @@ def test_who_leaves_stops_new_calls_and_pays_for_those_in_flight(
     assert audit(served.log_dir, strict=True).ok
 
 
+@pytest.mark.slow
 def test_two_hundred_streams_dropped_at_once_lose_and_leave_nothing(tmp_path: Path) -> None:
     settings = "max_tokens = 100, max_retries = 0, max_connections = 8"
     asked = {"settings": settings, "concurrency": 300}

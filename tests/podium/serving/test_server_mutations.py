@@ -56,6 +56,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Generator[TrueAnswers]:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_true_answer_passes(dialect: DialectName, answers: TrueAnswers) -> None:
     check_whole(answers.whole[dialect], answers.log_dir)

@@ -330,6 +330,7 @@ def test_a_collector_that_takes_nothing_is_said_once(status: int) -> None:
     assert "they are lost" in notes[0]
 
 
+@pytest.mark.slow
 def test_a_collector_that_hangs_delays_no_request_and_an_end_only_within_its_bound() -> None:
     notes: list[str] = []
     with collector(hangs_s=60) as found:
@@ -343,6 +344,7 @@ def test_a_collector_that_hangs_delays_no_request_and_an_end_only_within_its_bou
     assert len(notes) == 1
 
 
+@pytest.mark.slow
 def test_the_log_says_in_its_own_form_that_the_collector_is_down() -> None:
     notes: list[str] = []
     with collector(503) as found:

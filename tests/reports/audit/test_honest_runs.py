@@ -58,6 +58,7 @@ def newest(home: Path) -> Path:
     return max(home.glob("*.eval"))
 
 
+@pytest.mark.slow
 def test_a_failed_attempt_that_stays_in_the_log_of_the_run_that_went_on_is_no_fault(
     resumed: Path,
 ) -> None:
@@ -78,6 +79,7 @@ def test_inspect_and_podium_take_the_same_copy_of_a_sample(resumed: Path) -> Non
     assert not passed_over & ours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_refusal_for_length_has_used_no_token_for_the_table_and_the_witness(
     system: str, tmp_path: Path
@@ -91,6 +93,7 @@ def test_a_refusal_for_length_has_used_no_token_for_the_table_and_the_witness(
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_refusal_for_length_that_is_read_back_is_still_one(tmp_path: Path) -> None:
     fates = {("olive", 0): ["too long"], ("plum", 0): [LAST]}
     home = run_mixed(tmp_path, Mix("moa-lite", 1, fates))
@@ -112,6 +115,7 @@ def check(mix: Mix) -> None:
         assert troubles(run_mixed(Path(scratch), mix)) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=2, derandomize=True, database=None)
 @given(mix=MIXES)
 def test_a_run_over_a_provider_with_bad_days_passes(mix: Mix) -> None:

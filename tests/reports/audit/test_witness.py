@@ -160,6 +160,7 @@ def test_without_a_table_it_says_in_one_line_what_it_needs(
     assert re.fullmatch(r"No table \(.+\)\. Run .+: python verify\.py DIR TABLE\n", done.stderr)
 
 
+@pytest.mark.slow
 def test_it_makes_the_figures_of_a_true_table_again(runs: Path, tmp_path: Path) -> None:
     table = reported(runs, tmp_path)
     done = verified(runs, table)

@@ -45,6 +45,7 @@ def test_a_page_shows_hostile_texts_and_does_nothing_else(
         assert CLASSICS[2] in page.locator("main").inner_text()
 
 
+@pytest.mark.slow
 def test_the_pages_of_an_attack_are_as_small_as_others(site: Site) -> None:
     """Ten million characters are cut in files; a view has them."""
     assert max(path.stat().st_size for path in site.files) < 2_000_000

@@ -83,6 +83,7 @@ def cells_of(table: Tag) -> Iterator[tuple[int, str, Tag]]:
                 yield int(str(line["data-row"])), field, cell
 
 
+@pytest.mark.slow
 def test_every_figure_is_that_of_table_json(page: BeautifulSoup, made: Report) -> None:
     rows: list[dict[str, Any]] = json.loads(made.files[2].read_text())["rows"]
     seen: set[str] = set()
@@ -350,6 +351,7 @@ def test_a_page_has_no_section_without_data(page: BeautifulSoup) -> None:
     assert [page.find(id=name) for name in ("across", "learning", "published")] == [None] * 3
 
 
+@pytest.mark.slow
 def test_an_archive_on_another_path_without_a_network_gives_the_table_that_the_page_names(
     logs: Path, made: Report, site: Path, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return hostile_run(tmp_path_factory.mktemp("hostile") / "run")
 
 
+@pytest.mark.slow
 def test_texts_that_attack_survive_as_data_and_long_ones_are_cut(
     hostile: Path, tmp_path: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -
     assert one["input"] == "Say 1\\ud83d"
 
 
+@pytest.mark.slow
 def test_a_server_sends_texts_of_any_length(hostile: Path) -> None:
     one = rows_of(hostile)["single:sage"]
     assert queries_in(text_shard(one, 0))[9]["calls"][0]["reply"] == LINE

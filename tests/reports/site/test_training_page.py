@@ -165,6 +165,7 @@ def test_what_is_no_training_is_refused_in_one_sentence_and_nothing_is_written(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_folder_named_for_a_plot_becomes_a_page_and_a_file_an_image(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

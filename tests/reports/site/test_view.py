@@ -49,6 +49,7 @@ def log_of(run: Path, system: str) -> Path:
     return next(path for path in run.glob("*.eval") if system in path.name)
 
 
+@pytest.mark.slow
 def test_a_page_that_calls_this_machine_by_a_name_of_its_own_reads_nothing(url: str) -> None:
     port = urlsplit(url).port
     for host in (f"evil.example:{port}", "evil.example", "", "127.0.0.1", f"10.0.0.7:{port}"):

@@ -154,6 +154,7 @@ def test_an_agent_that_never_slips_does_all_and_one_that_always_slips_does_not(
     assert right(shopping(tmp_path / "all", slip=1)) == []
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_transcripts_and_tokens(tmp_path: Path) -> None:
     logs = [shopping(tmp_path / str(at), "trainee", seed=seed) for at, seed in enumerate((3, 3, 4))]
     first, again, other = ([transcript(s) for s in log.samples or []] for log in logs)
