@@ -97,6 +97,7 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
     assert (unknown.billed, unknown.listed) == (None, None)
     assert unknown.paid == Paid(row().usd or Decimal(0), None, unknown=1, unpriced=1)
     assert unknown.paid.exact is None
+    assert add_up([UNPRICED, UNPRICED, killed()]).paid.unpriced == 2
     assert add_up([row(), killed()]).paid.high == Decimal("0.010063")
     assert add_up([row()]).tokens_reasoning == 2
 
@@ -110,6 +111,7 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
         pytest.param(row(output=None), True, id="answered-without-usage"),
         pytest.param(STORED, True, id="reply-from-a-cache-without-usage"),
         pytest.param(replace(STORED, stop=LENGTH_REFUSED), False, id="refusal-from-a-cache"),
+        pytest.param(replace(STORED, stop="max_tokens"), True, id="cut-off-reply-from-a-cache"),
         pytest.param(replace(STORED, output=5), False, id="reply-from-a-cache"),
     ],
 )
@@ -138,7 +140,7 @@ def test_a_query_keeps_workers_and_conductor_apart_and_leaves_grading_out() -> N
     unknown = query_totals([row(), killed(role=CONDUCTOR)])
     assert (unknown.conductor_tokens, unknown.worker_tokens_out) == (None, 5)
     assert (unknown.tokens_out, unknown.usd, unknown.conductor_s) == (None, None, None)
-    assert query_totals([row()]).conductor_tokens == 0
+    assert query_totals([row(role="clerk")]).conductor_tokens == 0  # before it in the alphabet
 
 
 def test_the_last_attempt_of_each_call_remains_in_any_order() -> None:
@@ -236,6 +238,12 @@ def test_replays_cost_nothing_and_recorded_ones_have_no_duration(label: str) -> 
     assert (totals.critical_path_s is None) == (totals.overhead_s is None) == (label == "recorded")
 
 
+def test_a_result_is_neither_fragile_nor_an_erratum_unless_it_is_said() -> None:
+    run = made_run("pair", {"q1": [1.0]})
+    assert run.logs == ("numbers pair.eval",)
+    assert not any(attempt.fragile or attempt.erratum for attempt in run.attempts)
+
+
 def test_a_run_without_queries_has_no_means() -> None:
     totals = system_totals(answered(attempts=(), paid={}, spend={}))
     assert (totals.n_graded, totals.usd, totals.calls, totals.usd_paid) == (0, None, None, None)
@@ -283,5 +291,7 @@ def test_the_dearest_call_of_the_whole_run_bounds_the_calls_of_a_part() -> None:
 def test_a_call_without_a_price_cannot_be_limited(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         spent_by([row(usd=None, **changes)])
+    with pytest.raises(UserError, match=message):
+        spent_by([row(usd=None, usd_high=None, **changes)])
     with pytest.raises(UserError, match="so --max-usd-per-query cannot"):
         spent_by([row(usd=None)], limit="--max-usd-per-query")
