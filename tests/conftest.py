@@ -50,6 +50,9 @@ LONGEST = (
 )
 """What takes longest, begun first, so that no process is left with it alone at the end."""
 
+OFTEN, SELDOM = gc.get_threshold(), (10_000, 20, 50)
+"""Thresholds of the garbage collector; by the first it takes a quarter of a test run."""
+
 LONG_RUNS = {"chromium", "unanswered", "worded"}
 """Fixtures: a browser, replies that never come, and all systems on exams in words."""
 
@@ -72,12 +75,18 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Look for it only in what tests make, and seldom where none leaves sockets of an engine."""
+def pytest_collection_finish() -> None:
+    """Look for it only in what tests make."""
     gc.enable()
     gc.freeze()
-    if not any(item.get_closest_marker("slow") for item in session.items):
-        gc.set_threshold(10_000, 20, 50)  # a quarter of the processor's time otherwise
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Look for garbage seldom, but in tests that leave sockets of a container engine."""
+    wanted = OFTEN if item.get_closest_marker("docker") else SELDOM
+    if gc.get_threshold() != wanted:
+        gc.collect()
+        gc.set_threshold(*wanted)
 
 
 def pytest_unconfigure() -> None:
