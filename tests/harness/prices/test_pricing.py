@@ -111,12 +111,9 @@ def test_of_several_tiers_the_highest_that_is_passed_counts() -> None:
         Tier(at, replace(FLAT.base, input=Decimal(rate))) for at, rate in ((10, 2), (20, 3))
     )
     tiered = replace(FLAT, tiers=steps)
-    assert [tiered.rates_for(tokens)[0].input for tokens in (10, 11, 20, 21)] == [
-        Decimal("1.25"),
-        2,
-        2,
-        3,
-    ]
+    rates, names = zip(*map(tiered.rates_for, (10, 11, 20, 21)), strict=True)
+    assert [rate.input for rate in rates] == [Decimal("1.25"), 2, 2, 3]
+    assert names == ("base", ">10", ">10", ">20")
 
 
 def test_cached_tokens_cost_the_same_in_both_conventions() -> None:
