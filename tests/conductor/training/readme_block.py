@@ -85,14 +85,15 @@ def _right(fixed: str, row: Row) -> tuple[str, str]:
 def _template(fixed: str) -> str:
     """Say how each training stands beside the best rule by hand."""
     said: list[str] = []
+    reached = 0
     for name in (PLAIN, CHEAP, ADAPTIVE):
         for row in (row for one in _tables(section(fixed, name)) for row in one):
             if row.get("target") == TEMPLATE:
                 said.append(f"`{name}` {row['found']} ({row['verdict']})")
+                reached += row["verdict"] == "reached"
     return (
-        "- Not inferior to `template-router`, which picks among written plans (interval above -2.0 "
-        "points): "
-        f"{', '.join(said)}."
+        "- Target: not inferior to `template-router`, which picks among written plans (interval "
+        f"above -2.0 points). {reached} of {len(said)} conductors reach it: {', '.join(said)}."
     )
 
 
@@ -105,10 +106,10 @@ def _changed(leads: Sequence[Row]) -> str:
         shares = [int(cell.removesuffix(" %")) for cell in found.values() if cell != "-"]
         far = sum(share >= REACH for share in shares)
         each = ", ".join(f"{pool} {share}" for pool, share in found.items())
-        said.append(f"`{name}` on {far} of {len(found)} ({each})")
+        said.append(f"`{name}` reaches it on {far} of {len(found)} pools ({each})")
     return (
-        f"- Workers in another order or left out: at least {REACH} % of the way from the best "
-        f"single worker to the oracle is reached by {'; by '.join(said)}."
+        "- Target if workers are in another order or left out: at least "
+        f"{REACH} % of the way from the best single worker to the oracle. {'; '.join(said)}."
     )
 
 
@@ -123,9 +124,9 @@ def _regimes(leads: Sequence[Row]) -> str:
         for row in found
     ]
     return (
-        f"- Where planning should not win, at most {TIE} points less than the best single worker "
-        f"in hindsight at no higher cost is asked: {len(tied)} of {len(found)} are that close, "
-        f"{len(cheap)} of them at no higher cost ({'; '.join(said)})."
+        f"- Target on pools where planning should not win: at most {TIE} points less than the best "
+        f"single worker in hindsight, at no higher cost. {len(tied)} of {len(found)} conductors "
+        f"are that close; {len(cheap)} of these cost no more ({'; '.join(said)})."
     )
 
 
