@@ -8,7 +8,7 @@ from podium.harness.ledger.runs import RunLabel
 from podium.harness.suite import OFFICIAL, Prompt
 
 LABELS: Mapping[RunLabel, str] = {
-    "live": "a provider was asked and paid",
+    "live": "models were asked, at a provider that was paid or on an own server",
     "recorded": "replies of real models, replayed",
     "rehearsal": "podium's practice programs answered; says nothing about real models",
     "inspect": "a model under plain `inspect eval`, without podium's records",

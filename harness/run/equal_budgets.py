@@ -16,7 +16,7 @@ from podium.harness.run.experiment import FILE
 from podium.harness.run.preflight import slot_max_tokens
 from podium.harness.task_suite import TaskSuite
 
-UNFIT = "podium cannot refuse its calls, or it matches the cost of another system"
+UNFIT = "a framework makes its calls, or it matches the cost of another system"
 
 
 def by_size(request: RunRequest) -> list[RunRequest]:

@@ -62,7 +62,7 @@ def test_a_block_is_a_table_that_says_what_was_asked(made: Report) -> None:
     caption = text[text.index(r"\caption") : text.index(r"\begin{tabular*}")]
     said = ("numbers, version 1-A (eval), live", "test-book (00000000)", "reference: best-single")
     assert all(one in caption for one in (*said, "6 questions, avg@2"))
-    assert "live: a provider was asked and paid" in text
+    assert "live: models were asked, at a provider that was paid or on an own server" in text
     for row in made.rows:
         assert re.search(rf"^{re.escape(row.system)}[ (\d,)]* & ", text, re.MULTILINE)
 

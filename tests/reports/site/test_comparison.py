@@ -123,7 +123,7 @@ def test_a_page_says_first_what_was_compared_and_what_so_many_questions_can_show
     text = said(block)
     assert text.index(made.shown.fields[0].said) < text.index("accuracy %")
     assert said(page.select_one(".labels .badge.live")) == "live"
-    assert "a provider was asked and paid" in said(page.select_one(".labels"))
+    assert "at a provider that was paid or on an own server" in said(page.select_one(".labels"))
 
 
 def test_a_table_has_what_those_who_listen_need(page: BeautifulSoup) -> None:
