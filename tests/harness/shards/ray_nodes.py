@@ -19,8 +19,6 @@ from podium.harness.ledger.system_runs import load_runs
 from tests import ROOT
 
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
-PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "15"}
-"""Environment in which Ray gives up a lost head after this many seconds, not after 60."""
 
 
 @contextmanager
@@ -48,7 +46,6 @@ def begun(log_dir: Path, words: Sequence[str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             [*command, "--log-dir", str(log_dir)],
             cwd=ROOT,
-            env=os.environ | PATIENCE,
             start_new_session=True,
             stdout=said,
             stderr=said,
