@@ -76,27 +76,35 @@ def code_of(source: str) -> str:
     return ast.dump(tree)
 
 
-def all_mutants(path: Path) -> Iterator[Mutant]:
-    """Yield each mutant of a module that differs in more than annotations."""
+def sampled(paths: Sequence[Path], count: int, seed: int) -> tuple[list[Mutant], int]:
+    """Return mutants of modules that differ in more than annotations, and how many could be made.
+
+    At most `count`, drawn by `seed` from all places that an operator can change.
+    """
     plugins: Any = import_module("cosmic_ray.plugins")
     trees: Any = import_module("cosmic_ray.ast")
     mutate: Any = import_module("cosmic_ray.mutating").mutate_code
-    source = (ROOT / path).read_text()
-    same, tree = code_of(source), trees.get_ast(source)
-    for name in plugins.operator_names():
-        operator = plugins.get_operator(name)
-        if operator.arguments():
-            continue
-        places = [
-            at for node in trees.ast_nodes(tree) for at in operator().mutation_positions(node)
-        ]
-        for number in range(len(places)):
-            changed = mutate(source, operator(), number)
-            with suppress(SyntaxError):
-                if changed and code_of(changed) != same:
-                    yield Mutant(
-                        path, name.removeprefix("core/"), changed, _change(source, changed)
-                    )
+    places, code = list[tuple[Path, str, int]](), dict[Path, str]()
+    for path in paths:
+        code[path] = code_of((ROOT / path).read_text())
+        nodes = list(trees.ast_nodes(trees.get_ast((ROOT / path).read_text())))
+        for name in plugins.operator_names():
+            operator = plugins.get_operator(name)
+            if not operator.arguments():
+                changes = sum(len(list(operator().mutation_positions(node))) for node in nodes)
+                places += [(path, name, number) for number in range(changes)]
+    random.Random(seed).shuffle(places)
+    mutants = list[Mutant]()
+    for path, name, number in places:
+        source = (ROOT / path).read_text()
+        changed = mutate(source, plugins.get_operator(name)(), number)
+        with suppress(SyntaxError):
+            if changed and code_of(changed) != code[path]:
+                change = _change(source, changed)
+                mutants.append(Mutant(path, name.removeprefix("core/"), changed, change))
+        if len(mutants) == count:
+            break
+    return mutants, len(places)
 
 
 def _change(old: str, new: str) -> str:
@@ -156,8 +164,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample (0)")
     parser.add_argument("--jobs", type=int, default=2, help="concurrent test runs (2)")
     given = parser.parse_args()
-    mutants = [mutant for path in given.modules for mutant in all_mutants(path)]
-    sample = random.Random(given.seed).sample(mutants, min(given.count, len(mutants)))
+    sample, places = sampled(given.modules, given.count, given.seed)
     for name in WARM:
         import_module(name)
     began = time.monotonic()
@@ -176,7 +183,7 @@ def main() -> None:
     names = ", ".join(map(str, given.modules))
     sys.stdout.write(
         f"{names}: {counts['killed']} of {judged_count} mutants killed ({share:.1f} %), "
-        f"{counts['not importable']} not importable; sampled from {len(mutants)}.\n"
+        f"{counts['not importable']} not importable; sampled from {places} places.\n"
     )
 
 

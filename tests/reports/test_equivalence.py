@@ -18,6 +18,7 @@ from podium.reports.stats import (
     equivalence_interval,
     equivalence_p,
     fewest_questions,
+    non_inferiority_p,
     tango,
     tost,
 )
@@ -53,6 +54,41 @@ def test_students_part_is_that_of_statsmodels(margin: float) -> None:
     found = equivalence_interval(ours - theirs)
     assert found is not None
     assert (found.low > -margin and found.high < margin) == (p_value < 0.05)
+
+
+def p_below(deltas: Floats, margin: float) -> float:
+    """Return the p-value of "the mean is `margin` or more", the largest of three tests'."""
+    n, mean, error = deltas.size, deltas.mean(), scipy_stats.sem(deltas)
+    gap = float(np.clip(margin - mean, 0, 1))
+    more = np.sqrt(error**2 + gap * (1 - gap) / n)
+    if margin > 0:
+        share = scipy_stats.binom.cdf(np.floor(deltas.sum() + 1e-9), n, margin)
+    else:
+        share = scipy_stats.binom.sf(np.ceil(-deltas.sum() - 1e-9) - 1, n, -margin)
+    student = scipy_stats.t.cdf((mean - margin) / error, n - 1)
+    return max(student, scipy_stats.t.cdf(-gap / more, n - 1), share)
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("shift", [-0.2, 0.0, 0.15])
+@pytest.mark.parametrize("n", [2, 40])
+def test_means_over_epochs_have_the_largest_of_three_p_values(
+    n: int, shift: float, margin: float
+) -> None:
+    draws = np.random.default_rng(n).integers(-2, 3, n) / 4
+    deltas = np.clip(draws - draws.mean() + shift, -1, 1)
+    expected = max(p_below(deltas, margin), p_below(-deltas, margin))
+    assert equivalence_p(deltas, margin, single=False) == pytest.approx(expected, abs=1e-12)
+    worse_by_less, worse_by_more = non_inferiority_p(deltas, margin, single=False)
+    assert worse_by_less == pytest.approx(p_below(-deltas, margin), abs=1e-12)
+    assert worse_by_more == pytest.approx(p_below(deltas, -margin), abs=1e-12)
+    interval = equivalence_interval(deltas)
+    theirs = scipy_stats.t.interval(0.9, n - 1, deltas.mean(), scipy_stats.sem(deltas))
+    assert interval == pytest.approx(np.clip(theirs, -1, 1), abs=1e-12)
+
+
+def test_one_question_shows_no_equivalence() -> None:
+    assert equivalence_p(np.array([0.25]), 0.5, single=False) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,16 @@ def test_a_verdict_needs_more_than_a_difference(ours: Values, theirs: Values, ve
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("grades", "test"),
+    [([1.0], "mcnemar"), ([], "mcnemar"), ([0.5], "sign-flip"), ([1.0, 0.0], "sign-flip")],
+)
+def test_one_grade_of_0_or_1_a_question_has_mcnemars_test(grades: list[float], test: str) -> None:
+    compared = difference(one_epoch(3, 5) | {"more": grades}, one_epoch(2, 5))
+    assert compared is not None
+    assert compared.test == test
+
+
 def test_the_sign_test_is_exact() -> None:
     assert sign_test([1, 1, 1, 1, 1, 1]) == pytest.approx(2 / 64)
     assert sign_test([1, 1, 1, -1]) == pytest.approx(2 * (1 + 4) / 16)

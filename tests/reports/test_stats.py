@@ -170,6 +170,10 @@ def test_drawn_sign_flips_come_near_the_t_test_and_are_never_0() -> None:
     student: Any = scipy_stats.ttest_1samp(deltas, 0)
     assert sign_flips(deltas) == pytest.approx(student.pvalue, abs=0.01)
     assert sign_flips(np.ones(40)) == pytest.approx(1 / 10_001)
+    flips = np.random.default_rng(7).choice((-1.0, 1.0), (40_000, 80)) @ (drawn(80) - 0.52)
+    exact = (np.abs(flips) >= abs((drawn(80) - 0.52).sum())).mean()
+    assert sign_flips(drawn(80) - 0.52) == pytest.approx(exact, abs=0.015)
+    assert exact > 0.1
     assert sign_flips(np.zeros(4)) == 1.0
 
 
@@ -191,10 +195,18 @@ def test_cochrans_q_is_that_of_statsmodels() -> None:
     assert (found.q, found.df, found.p_value) == pytest.approx(told, rel=1e-9)
 
 
+def test_cochrans_q_of_two_systems_is_that_of_statsmodels() -> None:
+    values = (drawn(50, 2) < [0.4, 0.7]).astype(float)
+    result, theirs = cochran_q(values), cochrans_q(values)
+    assert result is not None
+    assert (result.q, result.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-9)
+    assert result.differing == (values[:, 0] != values[:, 1]).sum()
+
+
 @pytest.mark.parametrize(
     "values",
-    [np.ones((3, 1)), np.ones((3, 2)), np.array([[0.5, 1.0]]), np.array([[np.nan, 1.0]])],
-    ids=["one-system", "all-agree", "averages", "a-gap"],
+    [np.ones(3), np.ones((3, 1)), np.ones((3, 2)), np.array([[0.5, 1.0]]), np.array([[np.nan, 1]])],
+    ids=["one-dimension", "one-system", "all-agree", "averages", "a-gap"],
 )
 def test_cochrans_q_is_silent_where_it_has_no_say(values: np.ndarray) -> None:
     assert cochran_q(values) is None
@@ -252,6 +264,24 @@ def test_questions_needed_are_those_of_a_power_analysis() -> None:
     assert power == pytest.approx(0.8, abs=0.003)
 
 
+@pytest.mark.parametrize(
+    ("value", "limit", "variance", "questions"),
+    [
+        # ((1.959964 * sqrt(0.5 * 0.5) + 0.841621 * sqrt(0.6 * 0.4)) / 0.1)^2 = 193.85
+        pytest.param(0.6, 0.5, None, 194, id="binomial"),
+        # ((1.959964 * sqrt(0.9 * 0.1) + 0.841621 * sqrt(0.8 * 0.2)) / 0.1)^2 = 85.51
+        pytest.param(0.8, 0.9, None, 86, id="below-the-limit"),
+        pytest.param(0.6, 0.5, 0.2, 157, id="variance"),  # (1.959964 + 0.841621)^2 * 0.2 / 0.01
+        pytest.param(0.5, 0.5, None, None, id="equal"),
+        pytest.param(0.5, 0.5, 0.2, None, id="equal-with-variance"),
+    ],
+)
+def test_questions_that_tell_a_value_from_a_limit(
+    value: float, limit: float, variance: float | None, questions: int | None
+) -> None:
+    assert stats.questions_to_tell(value, limit, variance) == questions
+
+
 def test_variance_parts_are_recovered_from_draws() -> None:
     rng = np.random.default_rng(3)
     truth = rng.random((2, 4000))
@@ -270,3 +300,4 @@ def test_the_variance_of_two_accuracies_falls_with_their_correlation() -> None:
     assert variance_of_accuracies(0.8, 0.8, 0.0).between == pytest.approx(0.32)
     assert variance_of_accuracies(0.8, 0.8, 0.5).between == pytest.approx(0.16)
     assert variance_of_accuracies(0.8, 0.8, 1.0).between == 0.0
+    assert variance_of_accuracies(0.8, 0.4, 0.5).between == pytest.approx(0.4 - 0.0384**0.5)

@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from podium.reports import stats
-from podium.reports.intervals import accuracy_interval, tries_columns
+from podium.reports.intervals import accuracy_interval, pass_at_ks, tries_columns
 from tests.harness.runs import Crew, Exam, sit
 from tests.reports.small_reports import report, right_up_to, row_of
 
@@ -35,6 +35,17 @@ def test_k_is_all_epochs_and_a_question_without_a_grade_of_each_is_left_out() ->
     found = tries_columns(VALUES, 3, 2)  # k below the epochs: of all tries that were made
     assert found["pass_at_k"] == pytest.approx((1 + 2 / 3 + 0 + 1) / 4)
     assert found["pass_all_k"] == pytest.approx((1 + 0 + 0 + 1) / 4)
+
+
+def test_pass_at_1_5_and_10_are_drawn_from_as_many_tries() -> None:
+    chances = pass_at_ks({"a": [1.0] * 4 + [0.0] * 6, "b": [0.0] * 5})
+    assert {k: sorted(values) for k, values in chances.items()} == {
+        1: ["a", "b"],
+        5: ["a", "b"],
+        10: ["a"],
+    }
+    assert chances[1]["a"] == pytest.approx([0.4])
+    assert pass_at_ks({"a": [1.0] * 4}) == pass_at_ks({}) == pass_at_ks({"a": [0.5] * 5}) == {}
 
 
 def test_one_epoch_and_shares_of_a_point_have_none() -> None:
