@@ -30,6 +30,8 @@ from podium.reports.derived import compare
 from podium.reports.row import TableRow
 from tests.harness.runs import Crew, sit, wrong
 
+pytestmark = pytest.mark.slow
+
 SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
 
 
@@ -184,7 +186,6 @@ def rows(sat: Path) -> dict[str, TableRow]:
     return {row.system: row for row in compare(system_runs).rows}
 
 
-@pytest.mark.slow
 def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, TableRow]) -> None:
     assert {*ALONE, "single:sage", "self-consistency@2"} == rows.keys()
     for name, row in rows.items():
@@ -199,7 +200,6 @@ def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, T
         assert row.deviations.count("; ") == max(len(manifest.deviations) - 1, 0)
 
 
-@pytest.mark.slow
 def test_the_number_behind_the_at_sign_reaches_the_promise(rows: dict[str, TableRow]) -> None:
     assert rows["self-consistency"].calls_expected == "5"
     assert rows["self-consistency@2"].calls_expected == "2"

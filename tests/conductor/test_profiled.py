@@ -36,6 +36,8 @@ from podium.harness.suite import Suite
 from podium.reports.audit import audit
 from podium.suites import SUITES
 
+pytestmark = pytest.mark.slow
+
 TRAIN_CALLS = 100  # of drawn-1, which has five workers
 ASKED = ("practice-integer", "practice-choice")
 
@@ -70,7 +72,6 @@ def rows_of(log_dir: Path, system: str) -> list[Mapping[str, Any]]:
     return [{"args": row.args, "learnt": row.learnt} for row in rows if row.system == system]
 
 
-@pytest.mark.slow
 def test_it_learns_from_all_suites_of_the_run_and_buys_nothing_that_routers_have(
     log_dir: Path,
 ) -> None:
@@ -86,7 +87,6 @@ def test_it_learns_from_all_suites_of_the_run_and_buys_nothing_that_routers_have
     assert bought.scores.size == 2 * TRAIN_CALLS  # routers learn from the same ones
 
 
-@pytest.mark.slow
 def test_the_audit_is_clean_and_the_page_says_what_it_knew(log_dir: Path) -> None:
     assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
     assert main(["report", str(log_dir), "--site", str(log_dir / "page")]) == 0

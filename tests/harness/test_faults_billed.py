@@ -9,7 +9,7 @@ from podium.reports.audit.reconcile import InvoiceOptions, Reconciliation, recon
 from tests.harness.faulty_run import Left, run
 from tests.providers import CLIENTS_WARN, dropping
 
-pytestmark = CLIENTS_WARN
+pytestmark = [CLIENTS_WARN, pytest.mark.slow]
 
 
 def held_against(left: Left, folder: Path) -> Reconciliation:
@@ -35,7 +35,6 @@ def test_what_was_billed_without_a_reply_is_within_the_ledgers_range(
     assert any(row.explained_by for row in found.rows)
 
 
-@pytest.mark.slow
 def test_a_request_that_only_the_provider_saw_is_found_by_its_bill(tmp_path: Path) -> None:
     left = run(tmp_path, [dropping()], "single:quince")
     assert left.failing == set()
