@@ -66,7 +66,7 @@ def p_below(deltas: Floats, margin: float) -> float:
     else:
         share = scipy_stats.binom.sf(np.ceil(-deltas.sum() - 1e-9) - 1, n, -margin)
     student = scipy_stats.t.cdf((mean - margin) / error, n - 1)
-    return max(student, scipy_stats.t.cdf(-gap / more, n - 1), share)
+    return float(max(student, scipy_stats.t.cdf(-gap / more, n - 1), share))
 
 
 @pytest.mark.parametrize("margin", [0.02, 0.1, 0.3])
