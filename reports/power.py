@@ -120,6 +120,11 @@ def power_text(
         needed.append((f"{100 * power:g} %", *cells))
     lines = [text, spread, "detectable difference in points (80 % power, 5 % two-sided):"]
     lines += aligned([("questions", *heads), *rows])
+    most = 100.0 if measured else 100 * (once.between + once.within)  # the share that differs
+    if any(float(cell) > most for _, *cells in rows for cell in cells):
+        lines.append(
+            f"Such systems differ by at most {most:g} points: above that, nothing is shown."
+        )
     lines.append(f"questions to see {100 * effect:g} points:")
     lines += aligned(needed)
     if not once.within and max(epochs) > 1:

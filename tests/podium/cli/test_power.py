@@ -35,6 +35,8 @@ def test_exams_that_are_often_quoted_show_no_three_points(
     assert row(text, "1055 (livecodebench)") == ["2.7"]
     assert row(text, "80 %") == ["873"]
     assert row(text, "90 %") == ["1,168"]
+    assert "Such systems differ by at most 10 points: above that, nothing is shown." in text
+    assert "Such systems" not in said(capsys, "--epochs", "1", "--questions", "198")
 
 
 def test_epochs_shrink_only_the_noise_within_questions(capsys: pytest.CaptureFixture[str]) -> None:
