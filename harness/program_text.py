@@ -29,6 +29,8 @@ WRAPPERS = (
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
 _CODE_ON_FENCE = re.compile(r"[ \t]*`{3,}((?:async |def |class |import |from ).*)")
+_FENCE_BEHIND = re.compile(r"(.*[\w)\]}'\"])(`{3,})[ \t]*$")
+"""A line of code that the closing fence follows without a line break."""
 _CODE_LINE = re.compile(r"^(?:async |def |class |import |from |@)", re.M)
 _GOES_ON = re.compile(r"[\s)\]}#]|(?:else|elif|except|finally)\b")
 """The start of a line that belongs to the Python statement before it."""
@@ -68,6 +70,10 @@ def code_blocks(text: str) -> list[CodeBlock]:
     blocks: list[CodeBlock] = []
     fence, tag, indent, lines = "", "", 0, list[str]()
     for line in text.replace("\r\n", "\n").split("\n"):
+        behind = _FENCE_BEHIND.match(line) if fence and line.endswith(fence) else None
+        if behind and '"""' not in line:
+            lines.append(behind[1])
+            line = behind[2]
         mark = _FENCE.match(line)
         ends = mark and fence and mark[1].startswith(fence) and mark.start(1) < indent + 4
         if mark and ends and not (mark[2] and tag in MARKDOWN):
@@ -122,8 +128,19 @@ def _unfolded(block: CodeBlock) -> list[CodeBlock]:
 def _defining(blocks: Sequence[CodeBlock], names: Sequence[str]) -> str | None:
     defining = [block for block in blocks if defines(block.text, names)]
     python = [block for block in defining if block.tag in (*PYTHON, "")]  # `def f` is Ruby, too
-    closed_last = sorted(python or defining, key=lambda block: block.closed)  # stable
+    whole = [block for block in python if not _is_stub(block.text)]
+    closed_last = sorted(whole or python or defining, key=lambda block: block.closed)  # stable
     return closed_last[-1].text if closed_last else None
+
+
+def _is_stub(text: str) -> bool:
+    """Return whether a text only declares functions: `def f(x: int) -> int: ...`."""
+    tree = parsed(text) if "..." in text else None
+    return bool(tree) and all(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and all(isinstance(_value(line), ast.Constant) for line in node.body)
+        for node in tree.body
+    )
 
 
 def _last(blocks: Sequence[CodeBlock]) -> str | None:
