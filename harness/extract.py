@@ -191,7 +191,7 @@ def _decided(
         values.append(value)
     if not final:
         return None, "none"
-    remark = text[final[0].end :].strip()
+    remark = text[final[0].end :]
     if rule := statements.withdrawn(text, final[0]) or (remark and other(remark, values[0])):
         steps.append(("withdraw", rule, final[0].text, "withdrawn"))
         return UNCLEAR, rule
@@ -409,9 +409,9 @@ class _Choices:
         texts = [statement.more, statement.text] if statement.form == "line" else [statement.text]
         letter = self.letter(texts[0])
         # An option's own text may begin with a letter: `C. elegans`.
-        if self.choices and (letter is None or letter is UNCLEAR or len(texts[0]) > 2):
-            options = [letter_of_option(text, self.choices) for text in texts]
-            if option := next(filter(None, options), None):
+        unread = letter is None or letter is UNCLEAR
+        for text in texts if self.choices else ():
+            if (unread or len(text) > 2) and (option := letter_of_option(text, self.choices)):
                 return option
         return UNCLEAR if letter and self.lists(texts[0]) else letter
 

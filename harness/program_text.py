@@ -18,6 +18,12 @@ from podium.harness.python_syntax import parse_python
 from podium.harness.reasoning import spoken
 
 PYTHON = ("python", "py", "python3", "py3")
+OTHER_TAGS = (
+    *("ruby", "scala", "java", "javascript", "js", "typescript", "ts", "c", "cpp", "c++", "go"),
+    *("rust", "kotlin", "swift", "php", "julia", "haskell", "bash", "sh", "shell", "json", "yaml"),
+    *("text", "txt", "plaintext", "output", "console", "pycon", "pyi", "diff"),
+)
+"""Tags of blocks that are no Python program, although a line of theirs may look like one."""
 MARKDOWN = ("markdown", "md")
 WRAPPERS = (
     ("[BEGIN]", "[DONE]"),  # google-research/mbpp's examples
@@ -29,7 +35,7 @@ WRAPPERS = (
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
 _CODE_ON_FENCE = re.compile(r"[ \t]*`{3,}((?:async |def |class |import |from ).*)")
-_FENCE_BEHIND = re.compile(r"(.*[\w)\]}'\"])(`{3,})[ \t]*$")
+_FENCE_BEHIND = re.compile(r"([^`]*[\w)\]}'\"])(`{3,})$")
 """A line of code that the closing fence follows without a line break."""
 _CODE_LINE = re.compile(r"^(?:async |def |class |import |from |@)", re.M)
 _GOES_ON = re.compile(r"[\s)\]}#]|(?:else|elif|except|finally)\b")
@@ -127,20 +133,24 @@ def _unfolded(block: CodeBlock) -> list[CodeBlock]:
 
 def _defining(blocks: Sequence[CodeBlock], names: Sequence[str]) -> str | None:
     defining = [block for block in blocks if defines(block.text, names)]
-    python = [block for block in defining if block.tag in (*PYTHON, "")]  # `def f` is Ruby, too
-    whole = [block for block in python if not _is_stub(block.text)]
+    python = [block for block in defining if block.tag not in OTHER_TAGS]  # `def f` is Ruby, too
+    whole = [block for block in python if len(python) < 2 or not _is_stub(block.text)]
     closed_last = sorted(whole or python or defining, key=lambda block: block.closed)  # stable
     return closed_last[-1].text if closed_last else None
 
 
 def _is_stub(text: str) -> bool:
-    """Return whether a text only declares functions: `def f(x: int) -> int: ...`."""
-    tree = parsed(text) if "..." in text else None
-    return bool(tree) and all(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and all(isinstance(_value(line), ast.Constant) for line in node.body)
-        for node in tree.body
-    )
+    """Return whether a text only declares functions and classes: `def f(x: int) -> int: ...`."""
+    tree = parsed(text)
+    return bool(tree) and all(map(_declares, tree.body if tree else ()))
+
+
+def _declares(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return all(map(_declares, node.body))
+    empty = isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node)
+    empty = empty or isinstance(node, ast.Import | ast.ImportFrom | ast.Pass | ast.AnnAssign)
+    return empty or isinstance(_value(node), ast.Constant)
 
 
 def _last(blocks: Sequence[CodeBlock]) -> str | None:

@@ -346,7 +346,8 @@ def withdrawn(reply: str, statement: Statement) -> str:
 
 
 def another_letter(remark: str, letter: str, letters: str) -> str:
-    """Return the rule by which a short remark behind the last statement names another option."""
+    """Return the rule by which a short remark below the answer's line names another option."""
+    remark = remark.partition("\n")[2].strip()  # an option's own text may stand on the line
     if len(remark) > SHORT or RULE["no-other"].search(remark):
         return ""
     named = {*pattern("another-letter", letters).findall(remark)}
@@ -354,10 +355,13 @@ def another_letter(remark: str, letter: str, letters: str) -> str:
 
 
 def another_number(remark: str, number: int) -> str:
-    """Return the rule by which a short remark behind the last statement concludes otherwise."""
-    found = RULE["another-number"].search(remark) if len(remark) <= SHORT else None
-    alike = not found or int(found[1].replace(",", "")) == number or f"{number}" in remark
-    return "" if alike or RULE["no-other"].search(remark) else "another-number"
+    """Return the rule by which a short remark behind the answer concludes with another integer."""
+    remark = remark.strip()
+    last = RULE["another-number"].search(remark) if len(remark) <= SHORT else None
+    if not last or re.search(rf"(?<!\d){number}(?!\d)", remark):
+        return ""
+    alike = int(last[1].replace(",", "")) == number or RULE["no-other"].search(remark)
+    return "" if alike else "another-number"
 
 
 def last_lines(tail: str) -> list[str]:

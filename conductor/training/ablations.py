@@ -134,6 +134,14 @@ def warm_start_key(manifest: Mapping[str, Any]) -> str:
     return json.dumps(inputs, sort_keys=True, default=str)
 
 
+def _key_of(folder: Path) -> str:
+    try:
+        return warm_start_key(run_folder.read_manifest(folder))
+    except (KeyError, TypeError, AttributeError):
+        path = folder / run_folder.MANIFEST
+        raise UserError(f"{path} lacks inputs of its warm start. Name another folder.") from None
+
+
 def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | None:
     """Copy the warm start of the first of `folders` with equal inputs; return that one, or None."""
     out, manifest = training.out, run_folder.job_manifest(training)
@@ -142,7 +150,7 @@ def copy_warm_start(training: TrainingJob, folders: Sequence[Path]) -> Path | No
     key = warm_start_key(json.loads(json.dumps(manifest, default=str)))
     started = (path for path in folders if (path / run_folder.START / INFO).is_file())
     for folder in started:
-        if warm_start_key(run_folder.read_manifest(folder)) == key:
+        if _key_of(folder) == key:
             shutil.rmtree(staging := out / f"{run_folder.START}.part", ignore_errors=True)
             shutil.copytree(folder / run_folder.START, staging)
             describe_checkpoint(training, staging, 0, None)

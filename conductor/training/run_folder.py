@@ -236,7 +236,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def append_line(path: Path, value: Mapping[str, Any]) -> None:
     """Append one object to a JSON Lines file."""
-    with path.open("a") as file:
+    with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
 
 
@@ -293,9 +293,12 @@ def read_manifest(run: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{run} is not a training: it has no {MANIFEST}. Name another folder.")
     try:
-        return dict(json.loads(path.read_bytes()))
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{path} is damaged ({error}). Restore it, or train again.") from None
+        manifest, reason = json.loads(path.read_bytes()), "it is no JSON object"
+    except ValueError as error:
+        manifest, reason = None, f"{error}"
+    if not isinstance(manifest, dict):
+        raise UserError(f"{path} is damaged ({reason}). Restore it, or train again.")
+    return cast("dict[str, Any]", manifest)
 
 
 def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:

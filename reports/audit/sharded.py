@@ -122,7 +122,7 @@ class GrantedDollars:
         spent = Decimal(0)
         try:
             generations = _by_generation(folder)
-        except (KeyError, TypeError, ArithmeticError):  # I13 names the line
+        except (KeyError, TypeError, ValueError, ArithmeticError):  # I14 names the line
             yield "a line of its journals is incomplete, so its dollars are unknown"
             return
         for generation, pids, usd in generations:
@@ -146,5 +146,7 @@ def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
                 generation = line.get("generation", 0)
                 pids.setdefault(generation, set()).add(line["pid"])
             elif line["kind"] == "outcome" and line["cache"] != "read" and not line["from_store"]:
-                paid[generation] += Decimal(line["usd"] or 0)
+                paid[generation] += (usd := Decimal(line["usd"] or 0))
+                if not usd.is_finite():
+                    raise ValueError(f"{usd} dollars")
     return [(generation, pids[generation], paid[generation]) for generation in sorted(pids)]

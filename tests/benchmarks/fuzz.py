@@ -79,7 +79,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="first seed (plans: 0, files: 100)")
     given = parser.parse_args()
     fuzz, count, seed = SUBJECTS[given.subject]
-    passed = fuzz(count if given.count is None else given.count, given.seed or seed)
+    count = count if given.count is None else given.count
+    passed = fuzz(count, seed if given.seed is None else given.seed)
     return 0 if passed else 1
 
 

@@ -187,6 +187,9 @@ def test_a_damaged_manifest_of_a_training_is_named(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"config": {')
     with pytest.raises(UserError, match=r"manifest\.json is damaged \(.*Restore it"):
         read_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_text("[]")
+    with pytest.raises(UserError, match=r"manifest\.json is damaged \(it is no JSON object\)"):
+        read_manifest(tmp_path)
     (tmp_path / "manifest.json").write_text('{"seed": 1}')
     with pytest.raises(UserError, match=r"manifest has no configuration .*Train again"):
         config_of(read_manifest(tmp_path))

@@ -372,9 +372,14 @@ def test_an_audit_knows_what_each_lease_allowed(tmp_path: Path) -> None:
     called(folder, 3, "0.10")
     assert faults(tmp_path)[1:] == ["shard 0001: generation 3 has made calls without an open lease"]
     (*_, path) = journals(tmp_path)
-    path.write_bytes(path.read_bytes().replace(b'"pid":', b'"pod":'))
-    (fault,) = faults(tmp_path)
-    assert fault == "shard 0001: a line of its journals is incomplete, so its dollars are unknown"
+    whole = path.read_bytes()
+    for old, new in ((b'"pid":', b'"pod":'), (b'"usd":"0.10"', b'"usd":"NaN"')):
+        assert old in whole
+        path.write_bytes(whole.replace(old, new))
+        (fault,) = faults(tmp_path)
+        assert (
+            fault == "shard 0001: a line of its journals is incomplete, so its dollars are unknown"
+        )
 
 
 def kinds_in(log_dir: Path) -> list[str]:
