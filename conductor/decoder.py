@@ -141,13 +141,19 @@ def _weights(folder: Path) -> dict[str, Array]:
     config, adapters = _json(folder / ADAPTERS), _tensors(folder / ADAPTED)
     if config.get("use_dora") or config.get("use_rslora") or config.get("bias", "none") != "none":
         raise UserError(f"{folder} has adapters other than plain LoRA. Merge them with peft first.")
-    scale = np.float32(config["lora_alpha"] / config["r"])
-    for name, narrow in adapters.items():
-        if name.endswith(".lora_A.weight"):
-            into = name.removeprefix(_PEFT).replace(".lora_A", "")
-            wide = adapters[name.replace("lora_A", "lora_B")]
-            merged = tensors[into] + (wide @ narrow) * scale
-            tensors[into] = merged.astype(np.float32, copy=False)
+    try:
+        scale = np.float32(config["lora_alpha"] / config["r"])
+        for name, narrow in adapters.items():
+            if name.endswith(".lora_A.weight"):
+                into = name.removeprefix(_PEFT).replace(".lora_A", "")
+                wide = adapters[name.replace("lora_A", "lora_B")]
+                merged = tensors[into] + (wide @ narrow) * scale
+                tensors[into] = merged.astype(np.float32, copy=False)
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UserError(
+            f"The adapters in {folder} are incomplete ({reason}). Copy it again."
+        ) from None
     return tensors
 
 

@@ -177,3 +177,9 @@ def test_adapters_alone_are_a_checkpoint_on_their_base(base: Path, tmp_path: Pat
     assert np.array_equal(other.layers[3].down, whole.layers[3].down)
     assert checkpoint_digest(none) != checkpoint_digest(some)
     assert read_info(some).weights_sha256
+    config = json.loads((some / "adapter_config.json").read_text())
+    (some / "adapter_config.json").write_text(json.dumps(config | {"r": None}))
+    with pytest.raises(
+        UserError, match=r"adapters in .* are incomplete \(TypeError.*Copy it again"
+    ):
+        read_decoder(some)
