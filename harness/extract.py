@@ -192,7 +192,7 @@ def _decided(
     if not final:
         return None, "none"
     remark = text[final[0].end :]
-    if rule := statements.withdrawn(text, final[0]) or (remark and other(remark, values[0])):
+    if rule := statements.withdrawn(text, final[0]) or other(remark, values[0]):
         steps.append(("withdraw", rule, final[0].text, "withdrawn"))
         return UNCLEAR, rule
     value = joined(values[::-1])

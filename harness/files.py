@@ -274,6 +274,12 @@ def json_with_nan(content: bytes) -> Any:
     return _plainly(json.loads, _text(content))
 
 
+def json_lines(path: Path) -> list[bytes]:
+    """Return the lines of a JSON Lines file, without line breaks; OSError if it cannot be read."""
+    # `str.splitlines` would also split at U+2028 and the like, which JSON texts may hold.
+    return path.read_bytes().splitlines()
+
+
 def read_json(path: Path) -> Any:
     """Return a JSON file's value; UserError as `read_limited`, ValueError as `parse_json`."""
     return parse_json(read_limited(path, DOCUMENT))

@@ -134,7 +134,7 @@ def _unfolded(block: CodeBlock) -> list[CodeBlock]:
 def _defining(blocks: Sequence[CodeBlock], names: Sequence[str]) -> str | None:
     defining = [block for block in blocks if defines(block.text, names)]
     python = [block for block in defining if block.tag not in OTHER_TAGS]  # `def f` is Ruby, too
-    whole = [block for block in python if len(python) < 2 or not _is_stub(block.text)]
+    whole = [block for block in python if not _is_stub(block.text)]
     closed_last = sorted(whole or python or defining, key=lambda block: block.closed)  # stable
     return closed_last[-1].text if closed_last else None
 
@@ -142,7 +142,7 @@ def _defining(blocks: Sequence[CodeBlock], names: Sequence[str]) -> str | None:
 def _is_stub(text: str) -> bool:
     """Return whether a text only declares functions and classes: `def f(x: int) -> int: ...`."""
     tree = parsed(text)
-    return bool(tree) and all(map(_declares, tree.body if tree else ()))
+    return tree is not None and all(map(_declares, tree.body))
 
 
 def _declares(node: ast.stmt) -> bool:

@@ -358,10 +358,10 @@ def another_number(remark: str, number: int) -> str:
     """Return the rule by which a short remark behind the answer concludes with another integer."""
     remark = remark.strip()
     last = RULE["another-number"].search(remark) if len(remark) <= SHORT else None
-    if not last or re.search(rf"(?<!\d){number}(?!\d)", remark):
+    if not last or RULE["no-other"].search(remark):
         return ""
-    alike = int(last[1].replace(",", "")) == number or RULE["no-other"].search(remark)
-    return "" if alike else "another-number"
+    repeated = re.search(rf"(?<!\d){number}(?!\d)", remark)
+    return "" if repeated or int(last[1].replace(",", "")) == number else "another-number"
 
 
 def last_lines(tail: str) -> list[str]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from podium.conductor.training.config import TrainingConfig
 from podium.harness.errors import UserError
+from podium.harness.files import json_lines
 
 Workers = tuple[str, ...]
 PLANS = "plans.jsonl"  # has question texts only if all suites may be published
@@ -71,8 +72,7 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
         raise UserError(
             f"[warm_start] runs: {path.parent} has no {PLANS}: name folders of `podium train`."
         )
-    # As bytes: `str.splitlines` also splits at U+2028 and the like, which JSON texts may hold.
-    *lines, final = path.read_bytes().splitlines() or [b""]
+    *lines, final = json_lines(path) or [b""]
     try:
         for line in lines:
             yield SampledPlan.model_validate_json(line)
@@ -97,7 +97,7 @@ def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
     path, by_question = Path(config.warm_start.plans), dict[str, Workers]()
     if not path.is_file():
         raise UserError(f"[warm_start] plans: there is no file {path}. Correct the path.")
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in enumerate(json_lines(path), 1):
         try:
             plan = GivenPlan.model_validate_json(line)
         except ValidationError as error:

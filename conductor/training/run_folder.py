@@ -24,7 +24,7 @@ from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
 from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJob
 from podium.conductor.training.training_rows import TrainingRow
 from podium.harness.errors import UserError, first_fault
-from podium.harness.files import replace_file
+from podium.harness.files import json_lines, json_with_nan, replace_file
 from podium.harness.plan_habits import PlanHabits, plan_habits
 from podium.harness.rewards.outcome import VALUED, RewardItem, RewardOutcome, Status
 from podium.harness.rewards.trainers import run_in_loop
@@ -245,7 +245,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     objects: list[dict[str, Any]] = []
     if path.is_file():
         with suppress(ValueError):  # half a line, perhaps half a character
-            for line in path.read_bytes().splitlines():  # of a str: also at U+2028 and the like
+            for line in json_lines(path):
                 objects.append(json.loads(line))
     return objects
 
@@ -293,7 +293,7 @@ def read_manifest(run: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{run} is not a training: it has no {MANIFEST}. Name another folder.")
     try:
-        manifest, reason = json.loads(path.read_bytes()), "it is no JSON object"
+        manifest, reason = json_with_nan(path.read_bytes()), "it is no JSON object"
     except ValueError as error:
         manifest, reason = None, f"{error}"
     if not isinstance(manifest, dict):

@@ -21,7 +21,13 @@ from podium.conductor.training.grpo_options import (
     world_size,
 )
 from podium.conductor.training.job import TrainingJob, refuse_missing_folder
-from podium.conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines
+from podium.conductor.training.run_folder import (
+    MANIFEST,
+    METRICS,
+    config_of,
+    read_lines,
+    read_manifest,
+)
 from podium.conductor.training.step_seconds import (
     CALL_S,
     HOUR_S,
@@ -282,7 +288,7 @@ def _step_seconds(run: Path) -> list[float]:
 
 def _released(config: TrainingConfig, steps: int) -> str:
     runs = [
-        (config_of(json.loads(path.read_text())), _step_seconds(path.parent))
+        (config_of(read_manifest(path.parent)), _step_seconds(path.parent))
         for path in sorted(RELEASED.glob(f"*/log/*/{MANIFEST}"))
     ]
     same = [seconds for run, seconds in runs if run.name == config.name]

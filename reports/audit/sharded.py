@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from podium.harness.files import decimal_of
 from podium.harness.ledger.journal import FOLDER, read_chain, read_lines
 from podium.harness.shards import lease
 from podium.harness.shards.plan import FILE, ShardPlan, parent_of, read_plan, shard_dirs
@@ -146,7 +147,5 @@ def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
                 generation = line.get("generation", 0)
                 pids.setdefault(generation, set()).add(line["pid"])
             elif line["kind"] == "outcome" and line["cache"] != "read" and not line["from_store"]:
-                paid[generation] += (usd := Decimal(line["usd"] or 0))
-                if not usd.is_finite():
-                    raise ValueError(f"{usd} dollars")
+                paid[generation] += decimal_of(f"{line['usd'] or 0}")
     return [(generation, pids[generation], paid[generation]) for generation in sorted(pids)]

@@ -84,10 +84,13 @@ def sampled(paths: Sequence[Path], count: int, seed: int) -> tuple[list[Mutant],
     plugins: Any = import_module("cosmic_ray.plugins")
     trees: Any = import_module("cosmic_ray.ast")
     mutate: Any = import_module("cosmic_ray.mutating").mutate_code
-    places, code = list[tuple[Path, str, int]](), dict[Path, str]()
-    for path in paths:
-        code[path] = code_of((ROOT / path).read_text())
-        nodes = list(trees.ast_nodes(trees.get_ast((ROOT / path).read_text())))
+    places, sources = (
+        list[tuple[Path, str, int]](),
+        {path: (ROOT / path).read_text() for path in paths},
+    )
+    code = {path: code_of(source) for path, source in sources.items()}
+    for path, source in sources.items():
+        nodes = list(trees.ast_nodes(trees.get_ast(source)))
         for name in plugins.operator_names():
             operator = plugins.get_operator(name)
             if not operator.arguments():
@@ -96,7 +99,7 @@ def sampled(paths: Sequence[Path], count: int, seed: int) -> tuple[list[Mutant],
     random.Random(seed).shuffle(places)
     mutants = list[Mutant]()
     for path, name, number in places:
-        source = (ROOT / path).read_text()
+        source = sources[path]
         changed = mutate(source, plugins.get_operator(name)(), number)
         with suppress(SyntaxError):
             if changed and code_of(changed) != code[path]:
