@@ -185,7 +185,7 @@ PAD, END = "<|pad|>", "<|end|>"
 
 def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
     """Return a new model and tokenizer by [model.from_scratch]; torch's seed sets the weights."""
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    from transformers import Qwen2Config
 
     size = config.model.from_scratch
     if size is None:
@@ -210,10 +210,23 @@ def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[
     )
     if size.look_up:
         settings.rope_parameters = {"rope_type": "default", "rope_theta": THETA}
-    model = Qwen2ForCausalLM(settings)
     if size.look_up:
-        look_up(model)
+        look_up(model := _random_model(settings))
+    elif config.lora is None or config.warm_start.kind != "none":
+        model = _random_model(settings)
+    else:  # seven billion float32 weights, made on the CPU, would take 30 GB of memory and of disk
+        device = "cuda" if config.run.device == "gpu" else "cpu"
+        model = _random_model(settings, device, weight_dtype(config))
     return model, tokenizer
+
+
+def _random_model(settings: Any, device: str = "cpu", dtype: str = "float32") -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    auto: Any = AutoModelForCausalLM
+    with torch.device(device):
+        return auto.from_config(settings, dtype=getattr(torch, dtype))
 
 
 FRAME = (
