@@ -57,7 +57,7 @@ AB_MCTS = SystemCard(
         "the prompt that asks to improve a reply is in our own words",
         "every worker of the pool is an action, as in the authors' multi-model variant",
     ),
-    spent="the reply with the best grade so far",
+    spent="the reply with the best score so far",
 )
 
 

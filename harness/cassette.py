@@ -442,8 +442,8 @@ def _read_log(path: Path) -> EvalLog:
     refuse_redacted(log.eval.metadata, path.name)
     if not publishable(log.eval.metadata):
         raise UserError(
-            f"{path.name} is of a suite whose questions must not be published, and a cassette is "
-            "meant to be shared: keep the log, or share a copy made by podium redact."
+            f"No cassette was written, because {path.name} has questions that must not be "
+            "published. To share this run, make a copy of it with podium redact."
         )
     return log
 

@@ -92,8 +92,13 @@ def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]
 
 def refuse_curve(path: Path) -> None:
     """Raise UserError if `path` is not a .png, or is a file that podium did not draw."""
-    if path.suffix != ".png" or not plot.may_replace(path):
-        raise UserError(f"{path} is not a PNG that podium wrote. Name another --curve FILE.png.")
+    if path.suffix != ".png":
+        raise UserError(f"--curve needs a file that ends in .png, not {path}.")
+    if not plot.may_replace(path):
+        raise UserError(
+            f"{path} exists and was not written by podium, so it is not overwritten. Name another "
+            "--curve FILE.png."
+        )
 
 
 def write_curve(rows: Sequence[TableRow], path: Path) -> None:

@@ -19,10 +19,12 @@ def refuse_gate_file(path: Path, option: str) -> None:
     """Raise UserError if `path` lacks the option's suffix, or is a file that no gate wrote."""
     end, begin = BEGIN[option]
     refuse_unwritable_file(path, f"{option} FILE{end}")
-    foreign = path.is_file() and not path.read_bytes().startswith(begin.encode())
-    if foreign or path.suffix != end:
+    if path.suffix != end:
+        raise UserError(f"{option} needs a file that ends in {end}, not {path}.")
+    if path.is_file() and not path.read_bytes().startswith(begin.encode()):
         raise UserError(
-            f"{path} is not a {end} file that a gate wrote. Name another {option} FILE{end}."
+            f"{path} exists and was not written by a gate, so it is not overwritten. Name another "
+            f"{option} FILE{end}."
         )
 
 

@@ -150,8 +150,8 @@ def _calls(detail: QueryDetail) -> list[Call]:
     calls = last_attempts(stepped)
     if not calls or any(call.input_total is None or call.output is None for call in calls):
         raise UserError(
-            f"Question {detail.row.question} by {detail.row.system} has no call, or a call "
-            "without token counts. `podium audit` lists it. Export another run."
+            f"This run cannot be exported: question {detail.row.question} by {detail.row.system} "
+            "has no call, or a call without token counts (`podium audit` lists it)."
         )
     return calls
 

@@ -116,7 +116,9 @@ def _values(routing: RouteComparison, system: RoutedSystem) -> Values:
 def _difference(routing: RouteComparison, row: RoutedSystem, reference: RoutedSystem) -> Difference:
     delta = difference(_values(routing, row), _values(routing, reference))
     if delta is None:
-        raise UserError(f"{routing.name}: no question is judged. Name another --split.")
+        raise UserError(
+            f"{routing.name}: no test question of this split has a score. Name another --split."
+        )
     return delta
 
 

@@ -291,7 +291,7 @@ class LiveCodeBench:
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
         if not chosen:
             raise UserError(
-                f"Suite {self.name} has no problem, because no contest is in its window. "
+                f"Suite {self.name} has no questions, because no contest is in its window. "
                 f"Choose other dates; the release has {self.release.dates}."
             )
         return [livecodebench_question(entry) for entry in chosen]

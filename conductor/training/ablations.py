@@ -91,7 +91,11 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
         rows[name] = Ablation(name, row.says, config, settings, row.not_run)
     reference = rows.get(file.reference)
     if reference is None or reference.not_run:
-        raise UserError(f"{path}: reference {file.reference!r} is unknown or not run. Correct it.")
+        names = ", ".join(name for name, row in rows.items() if not row.not_run)
+        raise UserError(
+            f"{path}: reference must be an ablation of this file without not_run, and "
+            f"{file.reference!r} is not. Use one of: {names}."
+        )
     return Ablations(reference, tuple(rows.values()))
 
 

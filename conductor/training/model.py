@@ -226,7 +226,8 @@ def _random_model(settings: Any, device: str = "cpu", dtype: str = "float32") ->
 
     auto: Any = AutoModelForCausalLM
     with torch.device(device):
-        return auto.from_config(settings, dtype=getattr(torch, dtype))
+        kind = getattr(torch, dtype)
+        return auto.from_config(settings, trust_remote_code=False, dtype=kind)
 
 
 FRAME = (

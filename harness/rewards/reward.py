@@ -391,7 +391,9 @@ class RewardSettings:
 
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
-            raise UserError(f"A reward's `most` must be at least 1 item, not {self.most}.")
+            raise UserError(
+                f"`most`, the maximum of items scored at once, must be at least 1, not {self.most}."
+            )
         if not 0 <= self.max_masked <= 1:
             raise UserError(f"max_masked must be a share from 0 to 1, not {self.max_masked}.")
         if not self.timeout_s > 0:

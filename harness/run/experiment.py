@@ -219,7 +219,8 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
         return stored.joined(new) if stored else new
     except UserError as error:
         raise UserError(
-            f"{log_dir} holds another experiment: {error}. Undo this, or name another --log-dir."
+            f"{log_dir} holds a run with other settings: {error}. Use the settings of that run, or "
+            "name another --log-dir."
         ) from None
 
 

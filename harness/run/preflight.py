@@ -441,8 +441,8 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
         now = catalogue.suites[name].version if name in catalogue.suites else version
         if version != now:
             raise UserError(
-                f"{log_dir} holds another experiment: its version of {name} is {version!r}, not "
-                f"{now!r}; grade it again (podium regrade --all {log_dir}), or name another "
+                f"{log_dir} holds a run with other settings: its version of {name} is {version!r}, "
+                f"not {now!r}; grade it again (podium regrade --all {log_dir}), or name another "
                 "--log-dir."
             )
 

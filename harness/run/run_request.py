@@ -294,7 +294,7 @@ def _changed_pool(job: Job) -> Iterator[str]:
     changes = [*pool_changes(log_dir, workers, job.book)]
     if changes:
         yield (
-            f"{log_dir} holds another experiment: its {changed} changed: "
+            f"{log_dir} holds a run with other settings: its {changed} changed: "
             f"{'; '.join(changes)}. Undo the change, or name another --log-dir."
         )
 

@@ -157,9 +157,10 @@ def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:
     from podium.harness.suite import Explained
 
     if args.name is None or not isinstance(find_named(suites, args.name, "suite"), Explained):
+        other = f", not {args.name}" if args.name else ""
         raise UserError(
-            f"--rules needs a suite that extracts answers from text, not {args.name or 'none'}. "
-            "Give one such as gpqa-diamond, mmlu, aime25, math500 or rlpr."
+            "--rules needs a suite that extracts answers from text, such as gpqa-diamond, mmlu, "
+            f"aime25, math500 or rlpr{other}."
         )
     say_listing(args, *rule_table())
     return 0
@@ -295,6 +296,7 @@ class InstalledParts(Mapping[str, Any]):
         name = entry.name if noun == "exporter" else plugin.name
         if name != entry.name:
             raise UserError(
-                f"{offers}, whose own name is {name!r}. Use one name for both in that package."
+                f"{offers}, but the {noun} calls itself {name!r}. In that package, give the entry "
+                "point and its object the same name."
             )
         return plugin

@@ -562,7 +562,7 @@ def _refuse_changed(log_dir: Path, verb: str) -> None:
     flaws = verify(log_dir)
     if flaws and flaws[0].kind == "absent":
         raise UserError(
-            f"There is no manifest in {log_dir}. Make one with `podium manifest write`."
+            f"There is no manifest in {log_dir}. Make one: `podium manifest write {log_dir}`."
         )
     if flaws:
         raise UserError(

@@ -79,7 +79,7 @@ def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
         raise UserError("--shards supports one size of --equal. Run each size in a run of its own.")
     for request in requests:
         if len(requests) > 1:
-            say(f"Within {request.equal}, in {request.log_dir}:")
+            say(f"Budget {request.equal}, in {request.log_dir}:")
         reader = RequestReader(request, catalogue, controls())
         if asks_nobody:
             job = reader.read()

@@ -401,7 +401,8 @@ def route_command(args: argparse.Namespace) -> int:
     _refuse_unsaveable(args, matrix, field)
     if args.conductor and len(split.folds) > 1:
         raise UserError(
-            "--conductor needs the one split it learnt from. Add --split date:SHARE or share:SHARE."
+            "--conductor cannot be tested on several folds. Add --split with the split that the "
+            "conductor was trained on (split in [verdicts] of its config), e.g. date:0.3."
         )
     routing = evaluate_routers(matrix, split, field)
     if args.conductor:

@@ -151,7 +151,7 @@ def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
             f"{source.learnt} is not a run. Give --learnt a directory that `podium run` wrote."
         )
     if learnt and learnt.pool_sha256 != source.spec.sha256:
-        raise UserError(f"{source.learnt} was run with another pool. Use the same --pool.")
+        raise UserError(f"{source.learnt} was run with another pool. Use the --pool of that run.")
     alone = [f"{SINGLE}:{worker}" for worker in source.spec.names]
     several = chain.from_iterable(alone if name == SINGLE else [name] for name in names)
     models = tuple(_made(name, source, learnt) for name in dict.fromkeys(several))

@@ -113,7 +113,7 @@ def test_a_router_learns_from_a_handful_of_questions(name: str) -> None:
 @EACH
 def test_without_a_single_score_there_is_nothing_to_learn(name: str) -> None:
     ungraded = replace(TAUGHT, scores=np.full_like(TAUGHT.scores, np.nan))
-    with pytest.raises(UserError, match="no score to learn from"):
+    with pytest.raises(UserError, match="no train question has a score"):
         train_router(ROUTERS[name](), ungraded)
 
 

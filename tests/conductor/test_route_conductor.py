@@ -121,4 +121,4 @@ def test_folds_and_a_seed_named_twice_are_refused(
         capsys, asked(named, tmp_path / "a", tmp_path / "b")
     )
     code: Any = main(["route", named, "--split", "folds:3", "--conductor", str(tmp_path / "a")])
-    assert "needs the one split it learnt from" in refused(capsys, code)
+    assert "cannot be tested on several folds" in refused(capsys, code)

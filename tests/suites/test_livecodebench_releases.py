@@ -99,7 +99,7 @@ def test_the_paper_s_exam_is_what_v6_added(whole: LiveCodeBench) -> None:
 
 @needs_data
 def test_a_window_without_contests_is_refused(whole: LiveCodeBench) -> None:
-    with pytest.raises(UserError, match=r"livecodebench@2030-01-01\.\. has no problem"):
+    with pytest.raises(UserError, match=r"livecodebench@2030-01-01\.\. has no questions"):
         replace(whole, window=Window("2030-01-01")).load()
 
 

@@ -140,7 +140,7 @@ def test_an_experiment_that_a_run_would_go_on_with_is_looked_at_too(
     other = [*asked("practice-integer", "single:sage", pool="drawn-5"), "--limit", "1"]
     code, (said,) = checked(capsys, *other, "--log-dir", str(logs))
     assert code == 1
-    assert "holds another experiment: its pool is 'rehearsal'" in said
+    assert "holds a run with other settings: its pool is 'rehearsal'" in said
 
 
 TASK = """

@@ -268,7 +268,9 @@ def test_a_judge_whose_prompts_nobody_knows_has_unknown_dollars(tmp_path: Path) 
         pytest.param({"limit": 0}, "--limit must be at least 1", id="limit"),
         pytest.param({"epochs": 0}, "--epochs must be at least 1", id="epochs"),
         pytest.param({"split": "validation"}, "has no 'validation' split", id="split"),
-        pytest.param({"seed": 5}, "holds another experiment: its seed", id="another-experiment"),
+        pytest.param(
+            {"seed": 5}, "holds a run with other settings: its seed", id="another-experiment"
+        ),
     ],
 )
 def test_what_a_run_refuses_a_dry_run_refuses(

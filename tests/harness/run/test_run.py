@@ -205,7 +205,7 @@ def test_another_experiments_directory_is_refused_and_left_alone(
     toy_pool(log_dir)
     toy_run(log_dir)
     before = {path: path.stat().st_mtime_ns for path in log_dir.rglob("*")}
-    with pytest.raises(UserError, match="holds another experiment") as refusal:
+    with pytest.raises(UserError, match="holds a run with other settings") as refusal:
         toy_run(log_dir, suite, **changes)
     assert reason in str(refusal.value)
     assert {path: path.stat().st_mtime_ns for path in log_dir.rglob("*")} == before

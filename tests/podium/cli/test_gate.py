@@ -147,7 +147,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(
     gate.write_text(HOLDS)
     foreign.write_text("<mine/>")
     assert podium(*words, "--junit", foreign) == podium(*words[:4], "--junit", foreign) == 2
-    assert "mine.xml is not a .xml file that a gate wrote" in (line := capsys.readouterr().err)
+    assert "mine.xml exists and was not written by a gate" in (line := capsys.readouterr().err)
     assert "go with --gate: add it." in line
     assert sorted(tmp_path.iterdir()) == [gate, foreign]
 
