@@ -22,7 +22,7 @@ from podium.harness import statements
 from podium.harness.program_text import extract_program
 from podium.harness.reasoning import spoken
 from podium.harness.records import TOOL_CALLS, Kind
-from podium.harness.rules import RULE, pattern, rules
+from podium.harness.rules import RULE, pattern, rules, search
 from podium.harness.statements import LONGEST, MATHS, TAIL, Statement, folded, without_markup
 
 
@@ -151,8 +151,8 @@ def _read(
     candidates = [each for each in find(text) if not cut_off or each.explicit]
     value, rule = _decided(text, candidates, read, joined, other, steps)
     if value is None and not cut_off:
-        stated = max((each.end for each in candidates if read(each) is not None), default=0)
-        value, rule = conclude(text[max(len(text) - TAIL, stated) :])
+        ends = (each.end_in(text) for each in candidates if read(each) is not None)
+        value, rule = conclude(text[max(len(text) - TAIL, *ends, 0) :])
         steps.append(("conclude", rule, text[-LONGEST // 4 :], _shown(value)))
     return Reading(None if isinstance(value, _Unclear) else value, rule, tuple(steps))
 
@@ -283,7 +283,7 @@ def _value(text: str) -> str | None:
     text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
     plain = RULE["remark"].sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
-    plain = plain.removesuffix("\\]").rstrip() if "\\[" not in plain else plain
+    plain = plain if re.search(r"\\[\[(]", plain) else re.sub(r"\\[])]$", "", plain).rstrip()
     quoted = RULE["quoted"].match(text)
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
     plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
@@ -315,6 +315,8 @@ def _concluded_integer(tail: str) -> Concluded[int]:
 
 def _stated_integer(value: str) -> int | None:
     value = RULE["hope"].sub("", value)
+    if RULE["approximate"].match(value):
+        return None
     if (number := _whole_integer(value)) is not None:
         return number
     leading = RULE["leading"].match(RULE["enclosing"].sub("", without_markup(value[:LONGEST])))
@@ -335,7 +337,7 @@ def _whole_integer(text: str) -> int | None:
     if scientific := RULE["scientific"].fullmatch(plain):
         value = Decimal(scientific[1]).scaleb(int(scientific[2]))
         return int(value) if value == int(value) else None
-    if "=>" in plain:
+    if re.search(r"[<>\u2264\u2265\u2248]|=>", plain):
         return None
     if "=" not in plain or re.search("[,;]", plain):
         return _number(plain)
@@ -366,10 +368,9 @@ def _sum(plain: str) -> int | None:
 
 # --- letters ------------------------------------------------------------------------------------
 
-OPTION_WORDS = ("options", "choices", "answers", "ones", "alternatives")
+QUOTES = " _'{},:\u2018\u2019\u201c\u201d\u00ab\u2039\u201e\u3010\u300c\u300e\u3014\u300a"
 CLOSING_TAIL = 2000  # characters at the end that are searched for a picked letter
-_HEADING, _COLON = re.compile(r":[*_]*\s*$", re.M), re.compile(r":.{0,4}$", re.M)
-_PARENTHESIS = re.compile(r"\([^()]*\)")
+_COLON, _PARENTHESIS = re.compile(r":.{0,4}$", re.M), re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Names of the rules that read closing sentences, the strongest rule first."""
 
@@ -402,9 +403,8 @@ class _Choices:
 
     def read(self, statement: Statement) -> str | _Unclear | None:
         """Return the option letter that a statement names; UNCLEAR for several, None for none."""
-        if statement.form in ("box", "tag") and (
-            not statement.text or RULE["goes-on"].match(statement.more)
-        ):
+        unclear = not statement.text or RULE["goes-on"].match(statement.more)
+        if statement.form in ("box", "tag") and unclear:
             return UNCLEAR
         texts = [statement.more, statement.text] if statement.form == "line" else [statement.text]
         letter = self.letter(texts[0])
@@ -423,7 +423,7 @@ class _Choices:
 
     def letter(self, text: str) -> str | _Unclear | None:
         """Return the option letter that begins a text; UNCLEAR if several do, None without any."""
-        plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
+        plain = without_markup(text[:LONGEST]).strip(QUOTES)
         plain = RULE["hope"].sub("", plain.replace('"', ""))
         if small := RULE["small"].match(plain):
             plain = small.group().upper() + plain[small.end() :]
@@ -439,8 +439,7 @@ class _Choices:
 
     def concluded(self, tail: str) -> Concluded[str]:
         """Return the option letter at the end of a reply without statements, and the rule used."""
-        if _HEADING.search(tail) and any(word in tail for word in OPTION_WORDS):
-            tail = RULE["rejected-list"].sub("\n", tail)
+        tail = RULE["rejected-list"].sub("\n", tail) if search("rejected-list", tail) else tail
         lines = statements.last_lines(tail)
         if not lines or statements.contradicted(lines[-1]):
             return None, "none"

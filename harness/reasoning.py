@@ -12,7 +12,7 @@ from pathlib import Path
 
 MARKS_FILE = Path(__file__).parent / "reasoning_marks.toml"
 
-INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
 """Characters without width: spaces, joiners and direction marks."""
 
 _TURN_ENDS = re.compile(
@@ -38,11 +38,15 @@ def spoken(reply: str) -> tuple[str, bool]:
     >>> spoken("<think>7?</think>8"), spoken("analysis7?assistantfinal8"), spoken("[THINK]7")
     (('8', False), ('8', False), ('[THINK]7', True))
     """
+    # A message of the analysis channel that is whole was not cut off: no final answer follows.
+    ended = "<|channel|>" in reply and reply.rstrip().endswith("<|end|>")
     reply = _first_turn(reply if reply.isascii() else INVISIBLE.sub("", reply))
     reply, began = _behind_first(reply)
     if not any(sign in reply for sign in _SIGNS):
         return reply, began
     outside, cut_off = _outside(reply, began)
+    if cut_off and ended:
+        return "", True
     for mark, text in _BOX_MARKS:
         outside = outside.replace(mark, text)
     return _pattern(False, "answer").sub("", outside), cut_off

@@ -43,11 +43,20 @@ class Statement:
     rule: str = "label"
     flaw: str = ""  # the rule that excludes the statement; empty if none
 
+    def end_in(self, reply: str) -> int:
+        """Return where the statement ends; if its box is part of an expression, with the line."""
+        if self.flaw != "inside-expression":
+            return self.end
+        line_end = reply.find("\n", self.end)
+        return len(reply) if line_end < 0 else line_end
 
-_BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
+
+_BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|(?<=[\w:}*])~(?!~)|\.{2,}|\u2026)*")
 _HOLDS_WORD = re.compile(r"[a-zA-Z]{3}|\.\.|\u2026|__")
 _LEADS = re.compile(expanded(r"[:=\uff1a]|\b{IS}"))
 _PLURAL = ("option", "choice", "decisi")
+_BOXED_LETTER = re.compile(r"(?:\\\w+\s*\{)?\s*\(?[A-P]\)?\s*\}?\.?")
+_LETTER = re.compile(r"[A-P](?![\w'])|$")
 _NUMERAL, _THE = re.compile(r"[$\d]"), re.compile(r"\s*(?:\w+ly\s+|thus\s+)?(?:the|my|our)\s")
 
 
@@ -64,12 +73,14 @@ def in_order(reply: str, statements: list[Statement]) -> list[Statement]:
         inner = result[-1] if result and result[-1].start < statement.end else None
         if inner is None or inner.start == statement.start:
             result.append(statement)
-        elif statement.value and statement.flaw and not inner.flaw:  # "Rejected answer: \\boxed{B}"
-            result[-1] = replace(inner, flaw=statement.flaw)
+            continue
+        own = _until(reply, statement, inner) if statement.value and inner.value else ""
+        if statement.value and statement.flaw and not (inner.flaw or own):
+            result[-1] = replace(inner, flaw=statement.flaw)  # "Rejected answer: \\boxed{B}"
         elif statement.form == "box" and inner.value:
             result[-1] = replace(statement, text=reply[inner.value : statement.end].strip(" {}$"))
-        elif statement.value and inner.value and (text := _until(reply, statement, inner)):
-            result.append(replace(statement, end=inner.start, text=text, more=text))
+        elif own:
+            result.append(replace(statement, end=inner.start, text=own, more=own))
     return result[::-1]
 
 
@@ -94,11 +105,20 @@ def _boxes(reply: str) -> Iterator[Statement]:
         if hedged := RULE["or-box"].search(near) if "or" in near.lower() else None:
             tail = f"or {hedged[1]}"
         sign = "-" if content and reply[max(0, end - 1) : end] in ("-", "\u2212") else ""
-        inside = RULE["inside-before"].search(reply, max(0, end - 12), end)
-        inside = inside or RULE["inside-behind"].match(reply, stop)
         flaw = "question" if content and RULE["question"].search(content) else ""
-        flaw = "inside-expression" if inside else flaw
+        flaw = "inside-expression" if _is_inside(reply, end, stop, content or "") else flaw
         yield Statement("box", end, stop, f"{sign}{content or ''}", tail, 0, True, "box", flaw)
+
+
+def _is_inside(reply: str, start: int, stop: int, content: str) -> bool:
+    """Return whether a box from `start` to `stop` is a part of an expression."""
+    if RULE["inside-before"].search(reply, max(0, start - 12), start):
+        return True
+    if reply[stop : stop + 1] in ("", "$", "\n"):
+        return False
+    if RULE["inside-behind"].match(reply, stop):
+        return True
+    return bool(RULE["factor-behind"].match(reply, stop)) and not _BOXED_LETTER.fullmatch(content)
 
 
 def is_placeholder(content: str) -> bool:
@@ -333,16 +353,25 @@ def withdrawn(reply: str, statement: Statement) -> str:
         return "or-else"
     if RULE["next-naive"].match(following):
         return "naive-behind"
-    value, near = statement.text.strip(" $.*()")[:20], behind[:LONGEST]
+    if contradicting := _contradicting(statement.text.strip(" $.*()")[:20], behind):
+        return contradicting
+    if not may_match("takes-back", behind.lower()):
+        return ""
+    ends = [match.end() for match in RULE["takes-back"].finditer(behind)]
+    return "takes-back" if ends and not RULE["confirms"].search(behind, ends[-1]) else ""
+
+
+def _contradicting(value: str, behind: str) -> str:
+    """Return the rule by which a text calls a value wrong, or another value right; "" if none."""
+    near, plain = behind[:LONGEST], value.replace(",", "")
     # Compiling a pattern for each new value takes a hundred times as long as the rest.
     if value and value in near:
         again = rf"(?<![\w.])(?<!option ){re.escape(value)}[)$]?\s+{_IS_WRONG}"
         if re.search(again, near):
             return "denies"
-    if not may_match("takes-back", behind.lower()):
-        return ""
-    ends = [match.end() for match in RULE["takes-back"].finditer(behind)]
-    return "takes-back" if ends and not RULE["confirms"].search(behind, ends[-1]) else ""
+    right_values = (match[1].replace(",", "") for match in RULE["corrects"].finditer(behind))
+    other = not _LETTER.match(value) and any(plain not in right for right in right_values)
+    return "corrects" if other else ""
 
 
 def another_letter(remark: str, letter: str, letters: str) -> str:
@@ -453,6 +482,7 @@ def without_markup(text: str) -> str:
     plain = " ".join(text.split()).replace("{,}", ",").replace("\u2212", "-")
     plain = _without_latex(plain) if "\\" in plain or "\u00b0" in plain else plain
     plain = _HTML.sub("", plain) if "<" in plain else plain
+    plain = plain.replace("\\$", "")
     plain = plain.replace("~", " ").replace("$", "").replace("`", "").replace("__", "")
     return (_STARS.sub("", plain) if "*" in plain else plain).strip()
 
