@@ -156,7 +156,7 @@ def test_a_redacted_log_cannot_be_graded_or_replayed(logs: Path, tmp_path: Path)
 def test_no_cassette_is_made_of_an_exam_that_must_not_be_published(
     logs: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match="whose questions must not be published"):
+    with pytest.raises(UserError, match="questions that must not be published"):
         record(sorted(logs.glob("*.eval")), tmp_path / "tape.jsonl")
     assert not (tmp_path / "tape.jsonl").exists()
 
