@@ -137,11 +137,11 @@ def _refuse_mixed_epochs(group: Sequence[SystemRun]) -> None:
         each = sorted(f"{system_run.facts.system} {system_run.epochs}" for system_run in group)
         facts = group[0].facts
         raise UserError(
-            f"Systems on {facts.suite} ({facts.split}, {facts.label}, pool {facts.pool}) were "
-            f"asked each question a different number of times: {', '.join(each[:10])}"
+            f"Systems on {facts.suite} ({facts.split}, {facts.label}, pool {facts.pool}) have "
+            f"different numbers of epochs: {', '.join(each[:10])}"
             f"{', ...' if len(each) > 10 else ''}. If a run that raised its epochs was "
-            f"interrupted, finish it with the same command. Otherwise --epochs {counts[0]} "
-            f"compares the first {_first(counts[0])} of all."
+            f"interrupted, finish it with the same command. Otherwise add --epochs {counts[0]}, "
+            f"which compares only the first {_first(counts[0])} of every system."
         )
 
 

@@ -78,7 +78,10 @@ class Mmlu(DatasetSuite):
         rows = [row for _, row in read_rows(path)]
         split_sizes = {sources()[name].rows for name in SOURCES.values()}
         if len(rows) not in split_sizes and not all(row.get("id") for row in rows):
-            raise UserError(f"{path} is not a complete split of MMLU. Give each row its `id`.")
+            raise UserError(
+                f"{path} has only a part of an MMLU split, so its row numbers cannot be ids. Give "
+                "each row its `id`, or name a file with the complete split."
+            )
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:

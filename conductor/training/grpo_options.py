@@ -265,8 +265,9 @@ def weight_dtype(config: TrainingConfig) -> str:
     precise = config.lora is not None or sharding(config) in ("zero", "zero3")
     if name not in (None, "float32") and not precise:
         raise UserError(
-            f"[grpo.model_init_kwargs] dtype={name!r} would be the type of the trained weights, in "
-            "which small steps are lost. Leave it out, train adapters ([lora]), or use DeepSpeed."
+            f"[grpo.model_init_kwargs] dtype={name!r} would store the trained weights with too "
+            "little precision: small updates would be rounded away. Leave it out, train adapters "
+            "([lora]), or use DeepSpeed."
         )
     usual = "bfloat16" if precise and config.run.device == "gpu" else "float32"
     return str(name or usual)

@@ -324,7 +324,8 @@ def refuse_missing_folder(config: TrainingConfig) -> None:
     folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # Hub names have one
     if folder and not Path(path).is_dir():
         raise UserError(
-            f"[model] path: there is no folder {path}. First train the model that it starts from."
+            f"[model] path: there is no folder {path}. Correct the path, or first run the training "
+            "that writes this folder."
         )
 
 

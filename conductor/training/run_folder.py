@@ -173,8 +173,9 @@ def refuse_moved_graders(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> 
     then = {name: version for name, version in graders_in(earlier).items() if name in here}
     if unknown := [name for name, version in then.items() if not version]:
         raise UserError(
-            f"This training's manifest does not say which version of {', '.join(unknown)} graded "
-            "its rewards, and one training must use one version. Start a new training with --out."
+            f"This training's manifest does not say which version of suite {', '.join(unknown)} "
+            "graded its rewards, and one training must use one version. Start a new training with "
+            "--out."
         )
     if versions := moved_versions(then, here):
         version, commit = earlier.get("versions", {}).get("podium"), earlier.get("code_revision")

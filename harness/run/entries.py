@@ -311,8 +311,9 @@ def _matched(
     whom = match_target(job.request.match, list(answered))
     if whom is None:
         raise UserError(
-            f"{system}: the system whose cost it matches has not run on {suite.name!r}. Run that "
-            "system first, or name another with --match."
+            f"{system} spends as much as {job.request.match or 'the conductor of the run'}, which "
+            f"has not run on {suite.name!r}. Add that system with --system, or name another with "
+            "--match."
         )
     unit = system.rpartition("-")[2]
     per_call = _of_one_call(worker, answered, unit)

@@ -210,7 +210,7 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
     except FileExistsError:
         raise UserError(
             f"{scratch} exists: another process is adding a key. Try again, or remove the "
-            "file if no process is running."
+            "file if no other podium process is running."
         ) from None
     except OSError as error:
         raise UserError(

@@ -50,7 +50,9 @@ def test_rows_of_other_epochs_are_refused_and_compared_on_the_first_ones(tmp_pat
     sit(tmp_path / "logs", "single:clerk", steps("clerk"), exam=Exam(size=3))
     with pytest.raises(UserError, match=r"times: single:clerk 1, single:sage 4\.") as refused:
         rows_of(tmp_path)
-    advice = "finish it with the same command. Otherwise --epochs 1 compares the first"
+    advice = (
+        "finish it with the same command. Otherwise add --epochs 1, which compares only the first"
+    )
     assert advice in str(refused.value)
     system_runs, _ = load_runs([tmp_path / "logs"])
     rows = compare(system_runs, ReportOptions(epochs=1)).rows

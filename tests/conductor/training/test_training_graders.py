@@ -91,7 +91,7 @@ def test_a_manifest_that_pins_no_grader_is_said_to_be_unknown(tmp_path: Path) ->
     prepare_folder(training(tmp_path))
     edited(tmp_path, lambda said: said["data"]["practice-choice"].pop("version"))
     assert refused(training(tmp_path, resume=True)) == (
-        "This training's manifest does not say which version of practice-choice graded its "
+        "This training's manifest does not say which version of suite practice-choice graded its "
         "rewards, and one training must use one version. Start a new training with --out."
     )
 

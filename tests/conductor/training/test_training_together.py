@@ -134,7 +134,7 @@ def test_weights_that_are_trained_are_float32_unless_somebody_keeps_such(
     assert weight_dtype(read_config("paper-7b")) == "float32"
     assert weight_dtype(read_config("practice-cpu")) == "float32"
     assert weight_dtype(read_config("small-gpu")) == "bfloat16"  # adapters
-    with pytest.raises(UserError, match=r"small steps are lost\. Leave it out"):
+    with pytest.raises(UserError, match=r"small updates would be rounded away\. Leave it out"):
         weight_dtype(read_config("paper-7b", ["grpo.model_init_kwargs.dtype=bfloat16"]))
     sharded(monkeypatch, "3")
     assert weight_dtype(read_config("paper-7b")) == "bfloat16"
