@@ -48,7 +48,7 @@ def test_tables_say_avg_at_k_for_k_epochs(tmp_path: Path) -> None:
 def test_rows_of_other_epochs_are_refused_and_compared_on_the_first_ones(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage", exam=Exam(size=3), epochs=4, crew=Crew(sage=late))
     sit(tmp_path / "logs", "single:clerk", steps("clerk"), exam=Exam(size=3))
-    with pytest.raises(UserError, match=r"times: single:clerk 1, single:sage 4\.") as refused:
+    with pytest.raises(UserError, match=r"epochs: single:clerk 1, single:sage 4\.") as refused:
         rows_of(tmp_path)
     advice = (
         "finish it with the same command. Otherwise add --epochs 1, which compares only the first"
