@@ -22,7 +22,7 @@ from podium.harness import statements
 from podium.harness.program_text import extract_program
 from podium.harness.reasoning import spoken
 from podium.harness.records import TOOL_CALLS, Kind
-from podium.harness.rules import RULE, pattern, rules, search
+from podium.harness.rules import RULE, may_match, pattern, rules
 from podium.harness.statements import LONGEST, MATHS, TAIL, Statement, folded, without_markup
 
 
@@ -337,7 +337,7 @@ def _whole_integer(text: str) -> int | None:
     if scientific := RULE["scientific"].fullmatch(plain):
         value = Decimal(scientific[1]).scaleb(int(scientific[2]))
         return int(value) if value == int(value) else None
-    if re.search(r"[<>\u2264\u2265\u2248]|=>", plain):
+    if re.search(r"[<>\u2264\u2265\u2248]", plain):
         return None
     if "=" not in plain or re.search("[,;]", plain):
         return _number(plain)
@@ -368,7 +368,7 @@ def _sum(plain: str) -> int | None:
 
 # --- letters ------------------------------------------------------------------------------------
 
-QUOTES = " _'{},:\u2018\u2019\u201c\u201d\u00ab\u2039\u201e\u3010\u300c\u300e\u3014\u300a"
+AROUND_LETTER = " _'{},:\u2018\u2019\u201c\u201d\u00ab\u2039\u201e\u3010\u300c\u300e\u3014\u300a"
 CLOSING_TAIL = 2000  # characters at the end that are searched for a picked letter
 _COLON, _PARENTHESIS = re.compile(r":.{0,4}$", re.M), re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
@@ -403,8 +403,8 @@ class _Choices:
 
     def read(self, statement: Statement) -> str | _Unclear | None:
         """Return the option letter that a statement names; UNCLEAR for several, None for none."""
-        unclear = not statement.text or RULE["goes-on"].match(statement.more)
-        if statement.form in ("box", "tag") and unclear:
+        explicit = statement.form in ("box", "tag")
+        if explicit and (not statement.text or RULE["goes-on"].match(statement.more)):
             return UNCLEAR
         texts = [statement.more, statement.text] if statement.form == "line" else [statement.text]
         letter = self.letter(texts[0])
@@ -423,7 +423,7 @@ class _Choices:
 
     def letter(self, text: str) -> str | _Unclear | None:
         """Return the option letter that begins a text; UNCLEAR if several do, None without any."""
-        plain = without_markup(text[:LONGEST]).strip(QUOTES)
+        plain = without_markup(text[:LONGEST]).strip(AROUND_LETTER)
         plain = RULE["hope"].sub("", plain.replace('"', ""))
         if small := RULE["small"].match(plain):
             plain = small.group().upper() + plain[small.end() :]
@@ -439,7 +439,8 @@ class _Choices:
 
     def concluded(self, tail: str) -> Concluded[str]:
         """Return the option letter at the end of a reply without statements, and the rule used."""
-        tail = RULE["rejected-list"].sub("\n", tail) if search("rejected-list", tail) else tail
+        if may_match("rejected-list", tail.lower()):
+            tail = RULE["rejected-list"].sub("\n", tail)
         lines = statements.last_lines(tail)
         if not lines or statements.contradicted(lines[-1]):
             return None, "none"

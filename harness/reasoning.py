@@ -13,7 +13,7 @@ from pathlib import Path
 MARKS_FILE = Path(__file__).parent / "reasoning_marks.toml"
 
 INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufe0f\ufeff]")
-"""Characters without width: spaces, joiners and direction marks."""
+"""Characters without width: spaces, joiners, direction marks and a variation selector."""
 
 _TURN_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|endoftext|eom_id|return|END_OF_TURN_TOKEN)\|>|<end_of_turn>|<turn\|>"
@@ -33,12 +33,11 @@ def spoken(reply: str) -> tuple[str, bool]:
 
     A closing mark (`</think>`) without an opening mark ends reasoning that began in the prompt. If
     a reply ends within reasoning, it was cut off: all that follows the last closing mark is
-    returned.
+    returned, but no text if a whole message of harmony's analysis or commentary ends the reply.
 
     >>> spoken("<think>7?</think>8"), spoken("analysis7?assistantfinal8"), spoken("[THINK]7")
     (('8', False), ('8', False), ('[THINK]7', True))
     """
-    # A message of the analysis channel that is whole was not cut off: no final answer follows.
     ended = "<|channel|>" in reply and reply.rstrip().endswith("<|end|>")
     reply = _first_turn(reply if reply.isascii() else INVISIBLE.sub("", reply))
     reply, began = _behind_first(reply)

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Literal
 
 from podium.harness.reasoning import INVISIBLE
@@ -44,19 +45,21 @@ class Statement:
     flaw: str = ""  # the rule that excludes the statement; empty if none
 
     def end_in(self, reply: str) -> int:
-        """Return where the statement ends; if its box is part of an expression, with the line."""
+        """Return where the statement ends: a box in an expression, at the end of its line."""
         if self.flaw != "inside-expression":
             return self.end
         line_end = reply.find("\n", self.end)
         return len(reply) if line_end < 0 else line_end
 
 
-_BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|(?<=[\w:}*])~(?!~)|\.{2,}|\u2026)*")
+_TIE = r"(?<=[\w}])~(?!~)|(?<=[:*])~(?=[$\\])"  # a space of LaTeX, not `~204`
+_BEFORE_VALUE = re.compile(rf"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|{_TIE}|\.{{2,}}|\u2026)*")
 _HOLDS_WORD = re.compile(r"[a-zA-Z]{3}|\.\.|\u2026|__")
 _LEADS = re.compile(expanded(r"[:=\uff1a]|\b{IS}"))
 _PLURAL = ("option", "choice", "decisi")
-_BOXED_LETTER = re.compile(r"(?:\\\w+\s*\{)?\s*\(?[A-P]\)?\s*\}?\.?")
-_LETTER = re.compile(r"[A-P](?![\w'])|$")
+_BOXED_LETTER = re.compile(r"(?:\\\w+\s*\{)?\s*(?:\(?[A-P]\)?|\([a-p]\))[\s.\\]*\}?[\s.]*")
+_LETTER = re.compile(r"[A-P](?![\w'])")
+_NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 _NUMERAL, _THE = re.compile(r"[$\d]"), re.compile(r"\s*(?:\w+ly\s+|thus\s+)?(?:the|my|our)\s")
 
 
@@ -112,9 +115,9 @@ def _boxes(reply: str) -> Iterator[Statement]:
 
 def _is_inside(reply: str, start: int, stop: int, content: str) -> bool:
     """Return whether a box from `start` to `stop` is a part of an expression."""
-    if RULE["inside-before"].search(reply, max(0, start - 12), start):
+    if RULE["inside-before"].search(reply, max(0, start - 48), start):
         return True
-    if reply[stop : stop + 1] in ("", "$", "\n"):
+    if reply[stop : stop + 1] in ("", "$", "\n"):  # the usual case, decided without a search
         return False
     if RULE["inside-behind"].match(reply, stop):
         return True
@@ -353,7 +356,7 @@ def withdrawn(reply: str, statement: Statement) -> str:
         return "or-else"
     if RULE["next-naive"].match(following):
         return "naive-behind"
-    if contradicting := _contradicting(statement.text.strip(" $.*()")[:20], behind):
+    if contradicting := _contradicting(statement.text, behind):
         return contradicting
     if not may_match("takes-back", behind.lower()):
         return ""
@@ -361,17 +364,24 @@ def withdrawn(reply: str, statement: Statement) -> str:
     return "takes-back" if ends and not RULE["confirms"].search(behind, ends[-1]) else ""
 
 
-def _contradicting(value: str, behind: str) -> str:
-    """Return the rule by which a text calls a value wrong, or another value right; "" if none."""
-    near, plain = behind[:LONGEST], value.replace(",", "")
+def _contradicting(text: str, behind: str) -> str:
+    """Return the rule by which later text calls a value wrong, or another right; "" if none."""
+    value, near = text.strip(" $.*()")[:20], behind[:LONGEST]
     # Compiling a pattern for each new value takes a hundred times as long as the rest.
     if value and value in near:
         again = rf"(?<![\w.])(?<!option ){re.escape(value)}[)$]?\s+{_IS_WRONG}"
         if re.search(again, near):
             return "denies"
-    right_values = (match[1].replace(",", "") for match in RULE["corrects"].finditer(behind))
-    other = not _LETTER.match(value) and any(plain not in right for right in right_values)
-    return "corrects" if other else ""
+    right = [_numbers(without_markup(match[1])) for match in RULE["corrects"].finditer(behind)]
+    plain = without_markup(text) if right else ""
+    if _LETTER.match(plain.lstrip("(")) or re.search(r"[/\\^]", plain):
+        return ""
+    stated = _numbers(plain)
+    return "corrects" if stated and any(not stated & numbers for numbers in right) else ""
+
+
+def _numbers(text: str) -> set[Decimal]:
+    return {Decimal(number) for number in _NUMBER.findall(text.replace(",", ""))}
 
 
 def another_letter(remark: str, letter: str, letters: str) -> str:

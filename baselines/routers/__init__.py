@@ -75,8 +75,8 @@ def training_examples(matrix: Matrix, embeddings: Floats) -> Examples:
     """Return a router's training data; UserError if the matrix has no known score."""
     if not matrix.questions or np.isnan(matrix.scores).all():
         raise UserError(
-            f"{matrix.name}: no train question has a score, so routers cannot learn. Name another "
-            "split or source (podium route --list)."
+            f"{matrix.name}: no train question has a score, so routers cannot learn. Use graded "
+            "train questions; in podium route, name another split or source."
         )
     if len(embeddings) != len(matrix.questions):
         raise ValueError(f"{len(embeddings)} embeddings of {len(matrix.questions)} questions")

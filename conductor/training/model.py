@@ -184,8 +184,11 @@ PAD, END = "<|pad|>", "<|end|>"
 
 
 def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
-    """Return a new model and tokenizer by [model.from_scratch]; torch's seed sets the weights."""
-    from transformers import Qwen2Config
+    """Return a new model and tokenizer by [model.from_scratch]; torch's seed sets the weights.
+
+    Weights that only carry adapters are made on the device and in the type in which they are read.
+    """
+    from transformers import Qwen2Config, Qwen2ForCausalLM
 
     size = config.model.from_scratch
     if size is None:
@@ -210,24 +213,24 @@ def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[
     )
     if size.look_up:
         settings.rope_parameters = {"rope_type": "default", "rope_theta": THETA}
+    if config.lora and config.warm_start.kind == "none" and not size.look_up:
+        return _carrier(config, settings), tokenizer
+    model = Qwen2ForCausalLM(settings)  # from_config would divide it under ZeRO-3, in one process
     if size.look_up:
-        look_up(model := _random_model(settings))
-    elif config.lora is None or config.warm_start.kind != "none":
-        model = _random_model(settings)
-    else:  # seven billion float32 weights, made on the CPU, would take 30 GB of memory and of disk
-        device = "cuda" if config.run.device == "gpu" else "cpu"
-        model = _random_model(settings, device, weight_dtype(config))
+        look_up(model)
     return model, tokenizer
 
 
-def _random_model(settings: Any, device: str = "cpu", dtype: str = "float32") -> Any:
+def _carrier(config: TrainingConfig, settings: Any) -> Any:
+    """Return a model whose random weights stay as they are, under adapters that are trained."""
     import torch
     from transformers import AutoModelForCausalLM
 
     auto: Any = AutoModelForCausalLM
-    with torch.device(device):
-        kind = getattr(torch, dtype)
-        return auto.from_config(settings, trust_remote_code=False, dtype=kind)
+    # Seven billion float32 weights, made on the CPU, would take 30 GB of memory and of disk.
+    with torch.device("cuda" if config.run.device == "gpu" else "cpu"):
+        kind = weight_dtype(config).replace("auto", "float32")
+        return auto.from_config(settings, trust_remote_code=False, dtype=getattr(torch, kind))
 
 
 FRAME = (

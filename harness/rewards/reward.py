@@ -392,7 +392,7 @@ class RewardSettings:
     def __post_init__(self) -> None:
         if self.most is not None and self.most < 1:
             raise UserError(
-                f"`most`, the maximum of items scored at once, must be at least 1, not {self.most}."
+                f"`most`, the number of items scored at once, must be at least 1, not {self.most}."
             )
         if not 0 <= self.max_masked <= 1:
             raise UserError(f"max_masked must be a share from 0 to 1, not {self.max_masked}.")

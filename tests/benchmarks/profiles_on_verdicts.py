@@ -9,7 +9,8 @@ question, because a recording has no replies to other subtasks.
 
 import argparse
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from podium.baselines.route_eval import Split, best_single_worker, split_matrix
 from podium.cli.train_commands import whole_matrix
 from podium.conductor import profile_policy as policy
 from podium.conductor.profiled import TRAINED, read_policy
+from podium.harness.errors import UserError
 from podium.harness.learning import Floats, Matrix
-from podium.harness.profiles import measure_table
+from podium.harness.profiles import ProfileTable, measure_table
 from podium.harness.question_kinds import form_of
 from tests.reports.crossed import crossed_mean
 
@@ -26,9 +28,25 @@ CALLS, REPETITIONS = 160, 20
 ROWS = ("policy", "best-single", "best in hindsight")
 
 
-def asked_by_policy(weights: policy.Weights, taught: Matrix, test: Matrix) -> tuple[Any, float]:
+class Repetition(NamedTuple):
+    """Results of the systems in ROWS on all test questions, after one draw of train questions."""
+
+    scores: Floats  # (rows, questions)
+    usd: Floats  # (rows, questions); NaN without prices
+    one_step: float  # share of the policy's own plans that have one step
+    calls: int  # single calls that each system learned from
+
+
+def profiles_of(train: Matrix) -> ProfileTable:
+    """Return the profiles of a source's models."""
+    # Ids of recordings name no suite; without one, each question would be a kind of its own.
+    questions = tuple(replace(each, id=f"{train.name}/{each.id}") for each in train.questions)
+    return measure_table(replace(train, questions=questions), 0)
+
+
+def chosen_by_policy(weights: policy.Weights, train: Matrix, test: Matrix) -> tuple[Any, float]:
     """Return the worker of each test question, and the share of own plans with one step."""
-    table = measure_table(taught, 0)
+    table = profiles_of(train)
     kinds = table.kinds.of(test.questions).tolist()
     rows = [
         (table, kind, policy.question_numbers(form_of(question.kind), len(question.text)))
@@ -43,23 +61,24 @@ def asked_by_policy(weights: policy.Weights, taught: Matrix, test: Matrix) -> tu
     return scores.argmax(axis=1), float(one_step)
 
 
-def repetition(matrix: Matrix, split: Split, calls: int, seed: int) -> tuple[Floats, Floats, float]:
-    """Return (rows of ROWS, questions) arrays of scores and dollars, and the one-step share."""
+def repeat(matrix: Matrix, split: Split, calls: int, seed: int) -> Repetition:
+    """Draw models and train questions, and return what each system gets on the test questions."""
     rng, weights = np.random.default_rng(seed), read_policy(TRAINED).arrays
     size = min(len(matrix.workers), policy.MOST_WORKERS)
-    drawn = rng.permutation(len(matrix.workers))[:size].tolist()
-    pool = matrix.with_workers([matrix.workers[index] for index in drawn])
-    judged = np.sort(np.concatenate([fold.test for fold in split.folds]))
-    asked = np.zeros((len(ROWS), len(matrix.questions)), np.intp)
-    asked[2] = best_single_worker(pool.rows(judged))
-    shares = list[float]()
+    models = rng.permutation(len(matrix.workers))[:size].tolist()
+    pool = matrix.with_workers([matrix.workers[index] for index in models])
+    test_rows = np.sort(np.concatenate([fold.test for fold in split.folds]))
+    chosen = np.zeros((len(ROWS), len(matrix.questions)), np.intp)
+    chosen[2] = best_single_worker(pool.rows(test_rows))
+    shares, most_calls = list[float](), 0
     for fold in split.folds:
-        taught = pool.rows(rng.permutation(fold.train)[: calls // size])
-        asked[0, fold.test], share = asked_by_policy(weights, taught, pool.rows(fold.test))
-        asked[1, fold.test] = best_single_worker(taught)
+        train = pool.rows(rng.permutation(fold.train)[: calls // size])
+        chosen[0, fold.test], share = chosen_by_policy(weights, train, pool.rows(fold.test))
+        chosen[1, fold.test] = best_single_worker(train)
         shares.append(share)
-    cells = judged, asked[:, judged]
-    return pool.scores[cells], pool.usd[cells], float(np.mean(shares))
+        most_calls = max(most_calls, len(train.questions) * size)
+    cells = test_rows, chosen[:, test_rows]
+    return Repetition(pool.scores[cells], pool.usd[cells], float(np.mean(shares)), most_calls)
 
 
 def main() -> int:
@@ -69,21 +88,30 @@ def main() -> int:
     parser.add_argument("split", help="as in podium route --split")
     parser.add_argument("--calls", type=int, default=CALLS)
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    given = parser.parse_args()
-    matrix = whole_matrix(given.source, None)
-    split = split_matrix(matrix, given.split, 0, drop_shared=True)
-    drawn = [repetition(matrix, split, given.calls, seed) for seed in range(given.repetitions)]
-    scores, usd = (np.stack([one[index] for one in drawn]) for index in (0, 1))
-    means, spent = 100 * scores.mean(axis=(0, 2)), usd.mean(axis=(0, 2))
-    print(f"{given.source} {given.split}: {scores.shape[2]} questions, {given.calls} calls")
-    print(f"own plans of one step: {100 * np.mean([one[2] for one in drawn]):.0f} %")
-    print(f"{ROWS[0]} {means[0]:.1f}")
+    arguments = parser.parse_args()
+    matrix = whole_matrix(arguments.source, None)
+    if not all(question.text for question in matrix.questions):
+        raise UserError(f"{matrix.name} lacks texts of questions, which have kinds and lengths.")
+    split = split_matrix(matrix, arguments.split, 0, drop_shared=True)
+    seeds = range(arguments.repetitions)
+    repetitions = [repeat(matrix, split, arguments.calls, seed) for seed in seeds]
+    scores, usd = (
+        np.stack(each)
+        for each in zip(*((each.scores, each.usd) for each in repetitions), strict=True)
+    )
+    accuracy, mean_usd = 100 * scores.mean(axis=(0, 2)), usd.mean(axis=(0, 2))
+    calls = max(each.calls for each in repetitions)
+    print(f"{arguments.source} {arguments.split}: {scores.shape[2]} questions, {calls} calls")
+    print(f"own plans of one step: {100 * np.mean([each.one_step for each in repetitions]):.0f} %")
+    print(f"{ROWS[0]} {accuracy[0]:.1f}")
     for row, name in enumerate(ROWS[1:], 1):
-        less = crossed_mean([scores[:, 0] - scores[:, row]])
-        low, high = less.interval or (less.mean, less.mean)
-        ends = f"[{100 * low:+.1f},{100 * high:+.1f}]"
-        dollars = f"{spent[0] / spent[row]:.2f} x its dollars" if spent[row] > 0 else "no dollars"
-        print(f"{name} {means[row]:.1f}: less it {100 * less.mean:+.1f} {ends}, {dollars}")
+        difference = crossed_mean([scores[:, 0] - scores[:, row]])
+        low, high = difference.interval or (difference.mean, difference.mean)
+        ratio = f"{mean_usd[0] / mean_usd[row]:.2f} x its dollars" if mean_usd[row] > 0 else ""
+        print(
+            f"{name} {accuracy[row]:.1f}: policy minus it {100 * difference.mean:+.1f} "
+            f"[{100 * low:+.1f},{100 * high:+.1f}] {ratio or 'no dollars'}"
+        )
     return 0
 
 
