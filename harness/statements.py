@@ -115,7 +115,9 @@ def _boxes(reply: str) -> Iterator[Statement]:
 
 def _is_inside(reply: str, start: int, stop: int, content: str) -> bool:
     """Return whether a box from `start` to `stop` is a part of an expression."""
-    if RULE["inside-before"].search(reply, max(0, start - 48), start):
+    minus = reply[max(0, start - 3) : start].rstrip(" {")[-1:] in ("-", "\u2212")
+    far = 48 if minus else 12  # `$100000 - ` is longer than what else may stand before a box
+    if RULE["inside-before"].search(reply, max(0, start - far), start):
         return True
     if reply[stop : stop + 1] in ("", "$", "\n"):  # the usual case, decided without a search
         return False
