@@ -207,7 +207,9 @@ def _flaw(reply: str, offset: int, gap: str, statement: Statement) -> str:
     prefix = reply[max(reply.rfind("\n", 0, offset) + 1, offset - 60) : offset]
     if RULE["hedging-before"].search(prefix):
         return "hedging-before"
-    rejecting = RULE["rejecting-before"].search(prefix) or RULE["rejecting-behind"].search(gap)
+    near = max(0, len(prefix) - 40)
+    rejecting = RULE["rejecting-before"].search(prefix, near)
+    rejecting = rejecting or RULE["rejecting-behind"].search(gap)
     return "rejecting-label" if rejecting else ""
 
 
