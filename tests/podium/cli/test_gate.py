@@ -86,7 +86,7 @@ def test_a_run_notes_its_gate_and_takes_no_other(
     assert comment.endswith("[The comparison](https://pages.example/)\n")
     (tmp_path / "other.toml").write_text(OPEN)
     assert podium(*RUN, "--log-dir", home / "logs", "--gate", tmp_path / "other.toml") == 2
-    assert "another experiment: its gate is" in capsys.readouterr().err
+    assert "a run with other settings: its gate is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
