@@ -429,6 +429,20 @@ def refuse_unwritable_file(out: Path, option: str) -> None:
     refuse_unwritable(out.parent, option)
 
 
+def refuse_other_suffix(out: Path, option: str, suffix: str) -> None:
+    """Raise UserError if the file that an option names does not end in `suffix`."""
+    if out.suffix != suffix:
+        raise UserError(f"{option} needs a file that ends in {suffix}, not {out}.")
+
+
+def not_overwritten(out: Path, writer: str, option: str) -> UserError:
+    """Return the error for an existing file that `writer` ("podium", "a gate") did not write."""
+    return UserError(
+        f"{out} exists and was not written by {writer}, so it is not overwritten. Name another "
+        f"{option}."
+    )
+
+
 def refuse_no_file(out: Path, fix: str) -> None:
     """Raise UserError, with the fix, if `out` is a directory, a pipe, a device or a broken link."""
     # A pipe waits for a reader, `/dev/zero` has no end, and a link could be changed meanwhile.

@@ -206,8 +206,9 @@ def table_of_arrays(arrays: Arrays) -> ProfileTable:
 
 def measure_table(matrix: Matrix, seed: int) -> ProfileTable:
     """Return the profiles from single workers' scores, by kinds found in the train questions."""
-    sources = [question.id.partition("/")[0] for question in matrix.questions]
-    kinds = find_kinds(matrix.questions, sources, seed)
+    # Ids of logs name the suite; other ids do not, and would make each question a suite.
+    suites = ["/".join(question.id.split("/", 1)[:-1]) for question in matrix.questions]
+    kinds = find_kinds(matrix.questions, suites, seed)
     unknown = np.full(matrix.scores.shape, np.nan)
     columns = {"usd": matrix.usd, "tokens_out": matrix.tokens_out, "seconds": matrix.seconds}
     means = {name: unknown if values is None else values for name, values in columns.items()}

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from podium.harness.errors import UserError
+from podium.harness.files import not_overwritten, refuse_other_suffix
 from podium.reports import blocks, plot
 from podium.reports.render import percent
 from podium.reports.row import TableRow, block_of
@@ -92,13 +93,9 @@ def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]
 
 def refuse_curve(path: Path) -> None:
     """Raise UserError if `path` is not a .png, or is a file that podium did not draw."""
-    if path.suffix != ".png":
-        raise UserError(f"--curve needs a file that ends in .png, not {path}.")
+    refuse_other_suffix(path, "--curve", ".png")
     if not plot.may_replace(path):
-        raise UserError(
-            f"{path} exists and was not written by podium, so it is not overwritten. Name another "
-            "--curve FILE.png."
-        )
+        raise not_overwritten(path, "podium", "--curve FILE.png")
 
 
 def write_curve(rows: Sequence[TableRow], path: Path) -> None:

@@ -3,8 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from podium.harness.errors import UserError
-from podium.harness.files import refuse_unwritable_file
+from podium.harness.files import not_overwritten, refuse_other_suffix, refuse_unwritable_file
 from podium.harness.text import escape_controls
 from podium.reports import render
 from podium.reports.gate import GateResult
@@ -19,13 +18,9 @@ def refuse_gate_file(path: Path, option: str) -> None:
     """Raise UserError if `path` lacks the option's suffix, or is a file that no gate wrote."""
     end, begin = BEGIN[option]
     refuse_unwritable_file(path, f"{option} FILE{end}")
-    if path.suffix != end:
-        raise UserError(f"{option} needs a file that ends in {end}, not {path}.")
+    refuse_other_suffix(path, option, end)
     if path.is_file() and not path.read_bytes().startswith(begin.encode()):
-        raise UserError(
-            f"{path} exists and was not written by a gate, so it is not overwritten. Name another "
-            f"{option} FILE{end}."
-        )
+        raise not_overwritten(path, "a gate", f"{option} FILE{end}")
 
 
 def gate_text(result: GateResult) -> str:

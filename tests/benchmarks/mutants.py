@@ -84,10 +84,8 @@ def sampled(paths: Sequence[Path], count: int, seed: int) -> tuple[list[Mutant],
     plugins: Any = import_module("cosmic_ray.plugins")
     trees: Any = import_module("cosmic_ray.ast")
     mutate: Any = import_module("cosmic_ray.mutating").mutate_code
-    places, sources = (
-        list[tuple[Path, str, int]](),
-        {path: (ROOT / path).read_text() for path in paths},
-    )
+    places = list[tuple[Path, str, int]]()
+    sources = {path: (ROOT / path).read_text() for path in paths}
     code = {path: code_of(source) for path, source in sources.items()}
     for path, source in sources.items():
         nodes = list(trees.ast_nodes(trees.get_ast(source)))

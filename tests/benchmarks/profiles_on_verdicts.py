@@ -9,7 +9,6 @@ question, because a recording has no replies to other subtasks.
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from podium.conductor import profile_policy as policy
 from podium.conductor.profiled import TRAINED, read_policy
 from podium.harness.errors import UserError
 from podium.harness.learning import Floats, Matrix
-from podium.harness.profiles import ProfileTable, measure_table
+from podium.harness.profiles import measure_table
 from podium.harness.question_kinds import form_of
 from tests.reports.crossed import crossed_mean
 
@@ -37,16 +36,9 @@ class Repetition(NamedTuple):
     calls: int  # single calls that each system learned from
 
 
-def profiles_of(train: Matrix) -> ProfileTable:
-    """Return the profiles of a source's models."""
-    # Ids of recordings name no suite; without one, each question would be a kind of its own.
-    questions = tuple(replace(each, id=f"{train.name}/{each.id}") for each in train.questions)
-    return measure_table(replace(train, questions=questions), 0)
-
-
 def chosen_by_policy(weights: policy.Weights, train: Matrix, test: Matrix) -> tuple[Any, float]:
     """Return the worker of each test question, and the share of own plans with one step."""
-    table = profiles_of(train)
+    table = measure_table(train, 0)
     kinds = table.kinds.of(test.questions).tolist()
     rows = [
         (table, kind, policy.question_numbers(form_of(question.kind), len(question.text)))
@@ -95,10 +87,8 @@ def main() -> int:
     split = split_matrix(matrix, arguments.split, 0, drop_shared=True)
     seeds = range(arguments.repetitions)
     repetitions = [repeat(matrix, split, arguments.calls, seed) for seed in seeds]
-    scores, usd = (
-        np.stack(each)
-        for each in zip(*((each.scores, each.usd) for each in repetitions), strict=True)
-    )
+    scores = np.stack([each.scores for each in repetitions])
+    usd = np.stack([each.usd for each in repetitions])
     accuracy, mean_usd = 100 * scores.mean(axis=(0, 2)), usd.mean(axis=(0, 2))
     calls = max(each.calls for each in repetitions)
     print(f"{arguments.source} {arguments.split}: {scores.shape[2]} questions, {calls} calls")

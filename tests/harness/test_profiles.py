@@ -3,12 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from podium.cli import main
 from podium.harness.errors import UserError
+from podium.harness.learning import Matrix, MatrixQuestion
 from podium.harness.pool_config import read_pool
-from podium.harness.profiles import read_profile
+from podium.harness.profiles import measure_table, read_profile
+from podium.harness.question_kinds import MOST_KINDS
 from tests.harness.toy_run import toy_pool, toy_run
 
 LEARNING: dict[str, Any] = {"systems": ("best-single",), "limit": 1, "selection_limit": 12}
@@ -67,3 +70,14 @@ def test_the_command_prints_it(log_dir: Path, capsys: pytest.CaptureFixture[str]
     kinds = lines[lines.index("right % by kind of question:") + 2 :]
     assert kinds[0].split() == ["kind", "of", "question", "ada", "bob"]
     assert kinds[1].endswith("100.0 of 12  0.0 of 12")
+
+
+def test_questions_whose_ids_name_no_suite_are_of_one_suite() -> None:
+    texts = [f"What is {n} plus {n % 5} in this sum?" for n in range(24)]
+    questions = tuple(MatrixQuestion(f"q{n}", text) for n, text in enumerate(texts))
+    scores = np.tile([1.0, 0.0], (24, 1))
+    unknown = np.full(scores.shape, np.nan)
+    matrix = Matrix("sums", "made", "recorded", ("a", "b"), questions, scores, unknown, unknown)
+    table = measure_table(matrix, seed=0)
+    assert len(table.kinds) <= MOST_KINDS
+    assert table.right.sum(axis=0).tolist() == [24, 0]
