@@ -54,7 +54,7 @@ def price_from(ref: str, row: object, evidence: Evidence) -> Price:
         full_rate=_full_rate(name, fields.get("full_rate"), services),
         gpu=_gpu(name, fields["gpu"]) if fields.get("gpu") is not None else None,
         evidence=cast(Evidence, stated),
-        launched=_day(name, fields.get("launched")),
+        launched=_day(f"{name}: launched", fields.get("launched")),
         source=str(fields.get("source") or ""),
     )
 
@@ -192,9 +192,7 @@ def _day(name: str, value: object) -> str:
     try:
         return date.fromisoformat(str(value)).isoformat() if value else ""
     except ValueError:
-        raise BadEntry(
-            f"{name}: launched must be a day such as 2025-08-07, not {value!r}"
-        ) from None
+        raise BadEntry(f"{name} must be a day such as 2025-08-07, not {value!r}") from None
 
 
 RECORDS = Path(__file__).parent / "history" / "records.toml"
@@ -347,7 +345,7 @@ def parse_book(content: bytes, path: Path) -> Book:
             source=str(data["source"]),
             prices=_prices(data["usd_per_mtok"], "dated"),
             sha256=hashlib.sha256(content).hexdigest(),
-            retrieved=str(data.get("retrieved", "")),
+            retrieved=_day("retrieved", data.get("retrieved")),
             built_in=BUILT_IN,
         )
         _refuse_too_early(book)

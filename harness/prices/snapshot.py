@@ -82,7 +82,8 @@ class PriceSource:
     providers: Sequence[Any]
     version: str
     known_on: date
-    """The newest start date of a price, up to today; on that day all prices were current."""
+    """The newest start date of a price, up to today and to the first day on which a shipped book
+    was made from this version; on that day all prices were current."""
 
 
 def installed(today: date) -> PriceSource:
@@ -94,8 +95,23 @@ def installed(today: date) -> PriceSource:
             "Making or comparing a price book needs genai-prices: "
             "`pip install '.[prices]'` in the checkout."
         ) from None
-    known_on = newest_day(data.providers, today)
-    return PriceSource(data.providers, metadata.version(PACKAGE), known_on)
+    source = PriceSource(data.providers, metadata.version(PACKAGE), today)
+    books = (read_book(path.stem) for path in BOOKS.glob("*.toml"))
+    in_use = (date.fromisoformat(book.retrieved) for book in books if _made_from(book, source))
+    return _known_on(min(in_use, default=today), source)
+
+
+def _known_on(day: date, source: PriceSource) -> PriceSource:
+    """Return price data for which `known_on` is no later than a day on which they were in use.
+
+    Prices in them that begin after that day were only announced.
+    """
+    return replace(source, known_on=newest_day(source.providers, min(day, source.known_on)))
+
+
+def _made_from(book: Book, source: PriceSource) -> bool:
+    """Return whether a book states the day on which it was made from this version's own data."""
+    return bool(book.retrieved) and book.source.startswith(f"{PACKAGE} {source.version} (")
 
 
 def newest_day(providers: Sequence[Any], today: date) -> date:
@@ -357,6 +373,8 @@ def compared(book: Book, source: PriceSource) -> Compared:
         return Compared((), tuple(sorted(book.prices)))
     launched = {model: price.launched for model, price in book.prices.items() if price.launched}
     request = SnapshotRequest((), date.fromisoformat(book.date), launched)
+    if _made_from(book, source):
+        source = _known_on(date.fromisoformat(book.retrieved), source)
     differences: list[Change] = []
     unconfirmed: list[str] = []
     for model, price in sorted(book.prices.items()):

@@ -1,6 +1,7 @@
 """A book is made from genai-prices offline, and only says what that day's sources said."""
 
 import sys
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from importlib import metadata
@@ -47,6 +48,19 @@ def test_the_shipped_books_are_what_the_package_says(name: str) -> None:
     beside = compared(read_book(name), installed(TODAY))
     assert beside.changes == ()
     assert all(other.startswith("fugu/") for other in beside.others)
+
+
+@pytest.mark.skipif(metadata.version(PACKAGE) != MADE_WITH, reason="another genai-prices")
+@pytest.mark.parametrize("name", ["list-2026-11-27", "list-2026-11-30"])
+def test_a_day_for_which_a_price_was_announced_may_pass(name: str) -> None:
+    beside = compared(read_book(name), installed(date(2027, 1, 2)))  # 15 prices begin on January 1
+    assert beside.changes == ()
+
+
+def test_a_book_of_ones_own_is_compared_as_on_the_day_on_which_it_was_made() -> None:
+    text, _ = snapshot(SnapshotRequest((GEMINI,), TODAY, {}), Path("mine.toml"), TODAY)
+    later = replace(installed(TODAY), known_on=date(2027, 1, 1))
+    assert compared(parse_book(text.encode(), Path("mine.toml")), later).changes == ()
 
 
 def test_a_price_on_record_from_the_time_wins_over_todays_answer_for_that_day() -> None:

@@ -176,6 +176,7 @@ def test_a_mistake_is_answered_in_one_sentence_with_file_and_entry(
     ("text", "said"),
     [
         pytest.param(HEAD.replace("2026-01-02", "soon") + GOOD, "must be a day", id="date"),
+        pytest.param('retrieved = "soon"\n' + HEAD + GOOD, "retrieved must be a day", id="asked"),
         pytest.param(HEAD + 'currency = "EUR"\n' + GOOD, "unknown field 'currency'", id="field"),
         pytest.param(HEAD + '[usd_per_mtok.sage]\ninput = "1"\noutput = "1"\n',
                      "names no provider", id="no-provider"),
