@@ -148,20 +148,26 @@ class TaskSuite:
     def for_training(self) -> "TaskSuite":
         """Return the suite to train on; UserError if the task cannot grade single replies."""
         taught = replace(self, splits=("train",))
-        task = taught._task  # made once for the checks below; its errors are not caught
+        if reason := taught.why_not_single():
+            raise UserError(
+                f"{self.name} cannot grade a single reply: use `podium run --suite {self.name}`. "
+                f"{reason}"
+            )
+        return taught
+
+    def why_not_single(self) -> str:
+        """Return why the task cannot grade a single reply, in one sentence; empty if it can."""
+        task = self._task  # its errors are not caught
         try:
             if task.sandbox or any(sample.sandbox for sample in task.dataset):
                 raise UserError("It uses an Inspect sandbox, and a single reply has none.")
-            question = taught.load()[0]
-            asked_of(task, taught._samples[question.id])
-            taught.grade(question, "")
+            sample = next(iter(self._samples.values()))
+            asked_of(task, sample)
+            _as_grade(score_of(task, sample, ""))
         except Exception as error:
             prefix = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
-            raise UserError(
-                f"{self.name} cannot grade a single reply: use `podium run --suite {self.name}`. "
-                f"{prefix}{first_line(error)}"
-            ) from error
-        return taught
+            return f"{prefix}{first_line(error)}"
+        return ""
 
 
 def show_tasks() -> tuple[list[dict[str, Any]], str]:

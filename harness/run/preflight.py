@@ -38,6 +38,7 @@ from podium.harness.run.catalogue import (
 from podium.harness.run.experiment import Experiment
 from podium.harness.suite import PubliclyTested, Suite, moved_versions
 from podium.harness.system import Group, SystemCard, lacks_sandbox, missing_sandbox
+from podium.harness.task_suite import TaskSuite
 
 TRUSTED = ("inspect_ai", "podium")
 """Packages whose Inspect hooks send logs nowhere: Inspect's own and podium's."""
@@ -277,8 +278,16 @@ CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 """Systems whose cost the compute-matched controls match: the first that is in the run."""
 
 
-def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
-    """Return why a system that needs public tests cannot run on some suites; None if it can."""
+def why_unsuited(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
+    """Return why a system cannot run on some suites, in one sentence; None if it can."""
+    if name == ORACLE:
+        turns = (suite for suite in suites if isinstance(suite, TaskSuite))
+        for suite, reason in ((suite, suite.why_not_single()) for suite in turns):
+            if reason:
+                return (
+                    f"{ORACLE} plans by the grades of single replies, which {suite.name} cannot "
+                    f"give: leave {ORACLE} out. {reason}"
+                )
     mute = next((suite.name for suite in suites if not isinstance(suite, PubliclyTested)), None)
     if mute is None or "public tests" not in catalogue.card(name).needs:
         return None

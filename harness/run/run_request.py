@@ -233,7 +233,7 @@ class RequestReader:
         several = (alone if name == SINGLE else variants_named(name) for name in names)
         for name in dict.fromkeys(chain.from_iterable(several)):
             fault = preflight.why_unfit(name, job.catalogue, job.spec)
-            fault = fault or preflight.why_untested(name, job.catalogue, job.suites)
+            fault = fault or preflight.why_unsuited(name, job.catalogue, job.suites)
             if fault := fault or preflight.why_not_live(name, job.catalogue, job.spec, job.stored):
                 yield fault
             else:
@@ -346,7 +346,7 @@ def _unfit(name: str, job: Job, systems: Sequence[str], judged: bool) -> str | N
         return f"{name} tries many plans, and a model would have to judge each."
     reason = preflight.why_unfit(name, job.catalogue, job.spec)
     reason = reason or next(reasons_of(lessons.refuse_untaught, job, name), None)
-    reason = reason or preflight.why_untested(name, job.catalogue, job.suites)
+    reason = reason or preflight.why_unsuited(name, job.catalogue, job.suites)
     reason = reason or next(batching.why_unpredictable(replace(job, systems=(name,))), None)
     return reason or preflight.why_not_live(name, job.catalogue, job.spec, job.stored)
 

@@ -228,6 +228,16 @@ def test_a_task_that_nobody_has_installed_is_refused(tmp_path: Path) -> None:
         run("nowhere/tau3", "single:a", pool=pool(tmp_path, server), log_dir=tmp_path, yes=True)
 
 
+@pytest.mark.parametrize("system", ["oracle", "all"])
+def test_who_plans_by_single_replies_has_no_place_in_a_task_with_tools(
+    system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["run", "--suite", f"{TASKS}@looking", "--pool", "rehearsal", "--system", system]
+    assert main([*asked, "--log-dir", str(tmp_path), "--yes", "--dry-run"]) == 2 * (system != "all")
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "which foreign_tasks.py@looking cannot give: leave oracle out. It gives tools" in said
+
+
 def test_a_scorer_that_returns_words_leaves_answers_unscored(tmp_path: Path) -> None:
     with serve(act) as server:
         outcome = ran(tmp_path, server, "judged_in_words", "single:a")
