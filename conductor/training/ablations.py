@@ -92,9 +92,10 @@ def read_ablations(path: Path = SHIPPED) -> Ablations:
     reference = rows.get(file.reference)
     if reference is None or reference.not_run:
         names = ", ".join(name for name, row in rows.items() if not row.not_run)
+        fix = f"Use one of: {names}" if names else "Remove `not_run` from an ablation, and use it"
         raise UserError(
             f"{path}: reference must be an ablation of this file without not_run, and "
-            f"{file.reference!r} is not. Use one of: {names}."
+            f"{file.reference!r} is not. {fix}."
         )
     return Ablations(reference, tuple(rows.values()))
 

@@ -27,7 +27,7 @@ LOOK_S, GONE_S = 2.0, 20.0
 def refuse_no_ray(address: str | None) -> None:
     """Raise UserError if no Ray cluster can be joined; Ray itself tries for minutes, then exits."""
     if find_spec("ray") is None:
-        raise UserError("--launcher ray needs Ray: pip install 'podium[ray]'.")
+        raise UserError("--launcher ray needs Ray: pip install '.[ray]'.")
     if address in (None, AUTO):
         return
     host, _, port = address.rpartition(":")

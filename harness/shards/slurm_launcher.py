@@ -21,7 +21,7 @@ LOOK_S = 2.0
 def refuse_no_slurm(partition: str | None) -> None:
     """Raise UserError if submitit is missing, or if SLURM does not answer on this machine."""
     if find_spec("submitit") is None:
-        raise UserError("--launcher slurm needs submitit: pip install 'podium[slurm]'.")
+        raise UserError("--launcher slurm needs submitit: pip install '.[slurm]'.")
     if partition != HERE and not slurm_answers():
         raise UserError(
             "--launcher slurm found no working sbatch: start the run where jobs are submitted, or "

@@ -33,7 +33,7 @@ class SpanSink(Protocol):
 
 
 def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
-    """Return the sender of spans; UserError if `url` is invalid or `podium[otlp]` is missing."""
+    """Return the sender of spans; UserError if `url` is invalid or the extra `otlp` is missing."""
     try:
         address = urlsplit(url)
         good = address.scheme in ("http", "https") and address.hostname and address.port != 0
@@ -45,7 +45,7 @@ def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
     try:
         from podium.serving.spans import SpanExport
     except ImportError as error:
-        sentence = "--otlp needs an extra. Run `pip install 'podium[otlp]'`, or leave --otlp out."
+        sentence = "--otlp needs an extra. Run `pip install '.[otlp]'`, or leave --otlp out."
         raise UserError(sentence) from error
     # A collector's address is usually given without a path.
     return SpanExport(url.rstrip("/") + "/v1/traces" if bare else url, note)

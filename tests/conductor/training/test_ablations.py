@@ -28,6 +28,7 @@ from podium.suites.practice import integer
 
 SHIPPED = read_ablations()
 PLAN = "\nmodel_id = [0]\nsubtasks = [{}]\naccess_list = [[]]"
+ONLY = 'config = "practice-cpu"\nreference = "a"\n[ablations.a]\nsays = "A."\n'
 
 
 @pytest.mark.slow
@@ -83,14 +84,14 @@ def test_named_ablations_come_with_the_reference() -> None:
         ("not toml =", "cannot be read as TOML"),
         ('config = "practice-cpu"', "reference: field required"),
         ('not_run = "why"\nset.form.max_steps = 1', "has both not_run and set"),
+        (f"{ONLY}not_run = 'why'", "Remove `not_run` from an ablation"),
         ("nosuch = 1", "extra inputs are not permitted"),
     ],
 )
 def test_a_faulty_file_is_refused_with_a_sentence(tmp_path: Path, said: str, told: str) -> None:
-    head = 'config = "practice-cpu"\nreference = "a"\n[ablations.a]\nsays = "A."\n'
     tail = "" if said.startswith(("not toml", "config")) else f'[ablations.b]\nsays = "B."\n{said}'
     path = tmp_path / "file.toml"
-    path.write_text(said if not tail else head + tail)
+    path.write_text(said if not tail else ONLY + tail)
     with pytest.raises(UserError, match=told):
         read_ablations(path)
 
