@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from io import RawIOBase
 from pathlib import Path
@@ -190,6 +190,8 @@ class GradeRequest:
     problems: Path | None = None  # The benchmark's own rows; None for the suite's pinned questions
     box: str | None = None
     max_sandboxes: int | None = None
+    task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Arguments of a suite that is an Inspect task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +228,7 @@ class _Reply:
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     """Grade a file of replies, except replies that an earlier, perhaps killed, run has graded."""
-    suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
+    suite: Suite[Any] = find_grader(catalogue.suites, request.suite, request.task_args)
     if not suite.publishable:
         keep_files_private()
     if not request.out.absolute().parent.is_dir():
@@ -267,7 +269,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
 
 def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str:
     """Explain how the reply on `line` was read; UserError if its suite extracts no answers."""
-    suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
+    suite: Suite[Any] = find_grader(catalogue.suites, request.suite, request.task_args)
     if not isinstance(suite, Explained):
         raise UserError(
             f"{suite.name} extracts no answers from text, so there is nothing to explain. Leave "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -44,9 +44,9 @@ from podium.harness.rewards.splits import (
     whole_text,
     without_overlap,
 )
-from podium.harness.run.catalogue import Catalogue, find_grader
+from podium.harness.run.catalogue import Catalogue, find_graders
 from podium.harness.run.preflight import refuse_unready
-from podium.harness.suite import Split, Suite, judged_among
+from podium.harness.suite import Split, judged_among
 
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 
@@ -78,6 +78,8 @@ class ServeRequest:
     log_dir: Path | None = None
     """Directory for the journal of worker calls; None: worker calls are not logged."""
     workers: int = 1  # processes; if several, replicas grade for this one
+    task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Arguments of suites that are Inspect tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ def _open_grader(
 ) -> Generator[RowGrader]:
     """Yield the function that grades replies in a replica, whose sandbox is open in the block."""
     catalogue = make_catalogue()
-    suites: list[Suite[Any]] = [find_grader(catalogue.suites, name) for name in request.suites]
+    suites = find_graders(catalogue.suites, request.suites, request.task_args)
     splits = {s.name: load_training_split(s, request.split, request.limit) for s in suites}
     with open_run_box(catalogue.boxes, box, suites, sandboxes) as opened:
         anyio.run(_refuse_gullible, splits, opened and opened.box)
@@ -238,13 +240,12 @@ def _training_splits(
     Raises UserError if no question of a suite is left, or only a model can judge a question.
     """
     every: dict[str, SuiteSplit] = {}
-    for name in request.suites:
-        suite: Suite[Any] = find_grader(catalogue.suites, name)
+    for suite in find_graders(catalogue.suites, request.suites, request.task_args):
         every[suite.name] = split = load_training_split(suite, request.split, request.limit)
         if judged := judged_among(suite, [*split.questions.values()]):
             raise UserError(
-                f"{judged} of the {len(split.questions)} questions of suite {name!r} need a model "
-                "as judge, and a reward service asks none: leave the suite out."
+                f"{judged} of the {len(split.questions)} questions of suite {suite.name!r} need a "
+                "model as judge, and a reward service asks none: leave the suite out."
             )
     suites = [split.suite for split in every.values()]
     evaluated = [load_split(suite) for suite in suites if "eval" in suite.splits]

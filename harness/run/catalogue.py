@@ -160,10 +160,23 @@ def find_named(registry: Mapping[str, Any], name: str, noun: str) -> Any:
     raise no_such(noun, name, sorted(registry))
 
 
-def find_grader(registry: Mapping[str, Any], name: str) -> Suite[Any]:
-    """Return a suite that can grade single replies; UserError for an Inspect task that cannot."""
-    suite: Suite[Any] = find_named(registry, name, "suite")
-    return suite.for_training() if isinstance(suite, TaskSuite) else suite
+def find_graders(
+    registry: Mapping[str, Any], names: Sequence[str], arguments: Mapping[str, Any]
+) -> list[Suite[Any]]:
+    """Return suites that can grade single replies; UserError for an Inspect task that cannot.
+
+    `arguments`: arguments of suites that are Inspect tasks.
+    """
+    found = {name: find_named(registry, name, "suite") for name in names}
+    suites = _with_arguments(found, arguments).values()
+    return [suite.for_training() if isinstance(suite, TaskSuite) else suite for suite in suites]
+
+
+def find_grader(
+    registry: Mapping[str, Any], name: str, arguments: Mapping[str, Any] | None = None
+) -> Suite[Any]:
+    """Return a suite as `find_graders` does."""
+    return find_graders(registry, [name], arguments or {})[0]
 
 
 def load_own(name: str, noun: str) -> Any:
@@ -196,7 +209,7 @@ def with_own(
     """Return a request and catalogue with the user's suites and systems, and `extras`, added."""
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
-    suites = {name: _with_arguments(suite, request.task_args) for name, suite in suites.items()}
+    suites = _with_arguments(suites, request.task_args)
     cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
     names, options = {name: card.name for name, card in cards.items()}, request.system_options
     request = replace(
@@ -218,8 +231,17 @@ def is_task_name(name: str, catalogue: Catalogue) -> bool:
     return "/" in name and OWN not in name and name not in catalogue.suites
 
 
-def _with_arguments(suite: Any, arguments: Mapping[str, Any]) -> Any:
-    return replace(suite, arguments=arguments) if isinstance(suite, TaskSuite) else suite
+def _with_arguments(suites: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    tasks = {name: suite for name, suite in suites.items() if isinstance(suite, TaskSuite)}
+    if arguments and not tasks:
+        raise UserError(
+            f"-T {next(iter(arguments))} is an argument of an Inspect task, and no --suite is one. "
+            "Leave -T out."
+        )
+    return {
+        **suites,
+        **{name: replace(suite, arguments=arguments) for name, suite in tasks.items()},
+    }
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:

@@ -124,7 +124,7 @@ def run(add: Arguments) -> None:
         "pool, suites and installed extras; `contestants`, `routers`, `controls` or `frameworks`: "
         "those of a group; repeat (all that fit, untrained; live pools: none)",
     )
-    add.repeated("-T KEY=VALUE", "argument of suites that are Inspect tasks; repeat", argument)
+    _task_arguments(add)
     _pool(add)
     add("--log-dir", "directory of the run: a new one, or one to resume (the run file's)", Path)
     add("--save-run FILE", "write these options to a new run file; run nothing", Path)
@@ -279,6 +279,7 @@ def record(add: Arguments) -> None:
 def grade(add: Arguments) -> None:
     """Grade replies from any source; calls no model; repeat the command to resume."""
     add("--suite", "suite name", required=True)
+    _task_arguments(add)
     rows = "rows of the benchmark, as JSONL (also .gz) or CSV (the suite's pinned questions)"
     add("--problems FILE", rows, Path)
     replies = "JSONL file; each row has question_id, reply and, unless it is 1, epoch"
@@ -307,6 +308,7 @@ def reward(add: Arguments) -> None:
     """Serve a suite's grades as rewards to a trainer, over HTTP."""
     add = add.actions()("serve", "answer POST /score, /get_reward, /rm and /verify")
     add("--suite", "suite name; repeat for several", action="append", required=True)
+    _task_arguments(add)
     add("--split train|validation", "split of the questions (train)")
     add("--limit N", "first N questions of each suite (all)", up_to(MOST))
     add("--pool", "execute completions as workflows with this pool (completions are replies)")
@@ -513,6 +515,10 @@ def systems(add: Arguments) -> None:
     """List the systems, or print one system's card."""
     add("name", "system to show in full", nargs="?")
     add.listing()
+
+
+def _task_arguments(add: Arguments) -> None:
+    add.repeated("-T KEY=VALUE", "argument of suites that are Inspect tasks; repeat", argument)
 
 
 def _pool(add: Arguments) -> None:

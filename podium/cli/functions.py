@@ -127,11 +127,14 @@ def grade(
     *,
     problems: str | Path | None = None,
     box: str | None = None,
+    task_args: Mapping[str, Any] | None = None,
 ) -> dict[str, Grade]:
     """Grade replies from any source (question id -> reply); calls no model.
 
     The questions are the suite's own, or those of `problems`, a file with the benchmark's rows.
-    Programs run in the sandbox `box`. Raises UserError for an unknown question.
+    Programs run in the sandbox `box`; `task_args` are arguments of a suite that is an Inspect task.
+    Raises UserError for an unknown question.
     """
-    grader = find_grader(whole_catalogue().suites, suite) if isinstance(suite, str) else suite
+    suites = whole_catalogue().suites
+    grader = find_grader(suites, suite, task_args) if isinstance(suite, str) else suite
     return grade_replies(grader, replies, boxes(), Path(problems) if problems else None, box)

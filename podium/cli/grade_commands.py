@@ -20,13 +20,13 @@ def grade_command(args: argparse.Namespace) -> int:
     """Grade a file of replies; return 1 if a reply could not be scored, else 0."""
     from podium.harness.grade_file import GradeRequest, explain_reply, grade_file
 
+    make = partial(taken, GradeRequest, args, task_args=dict(args.T))
     if args.explain:
-        args.out = args.replies
-        say(explain_reply(taken(GradeRequest, args), args.explain, whole_catalogue()))
+        say(explain_reply(make(out=args.replies), args.explain, whole_catalogue()))
         return 0
     if args.out is None:
         raise UserError("There is no file for the verdicts. Add --out FILE.")
-    graded = grade_file(taken(GradeRequest, args), whole_catalogue())
+    graded = grade_file(make(), whole_catalogue())
     say(graded)
     if graded.unscored:
         say(f"podium: {graded.unscored} unscored, the first: {graded.reason}", file=sys.stderr)
@@ -93,6 +93,7 @@ def reward_command(args: argparse.Namespace) -> int:
         suites=tuple(args.suite),
         allow_hosts=tuple(args.allow_host),
         timeout_s=args.timeout,
+        task_args=dict(args.T),
     )
     if args.log_dir and args.pool:
         refuse_unwritable(args.log_dir, "--log-dir")

@@ -150,10 +150,10 @@ def choosing() -> Task:
 
 
 @task
-def adding() -> Task:
+def adding(n: int = 3) -> Task:
     """One call, with instructions before the question."""
     solvers = [system_message("You add."), prompt_template("{prompt}\nEnd in the sum."), generate()]
-    asked = [Sample(id=f"{n}", input=f"{n} + 1?", target=str(n + 1)) for n in range(3)]
+    asked = [Sample(id=f"{i}", input=f"{i} + 1?", target=str(i + 1)) for i in range(n)]
     return Task(
         dataset=MemoryDataset(asked),
         solver=solvers,

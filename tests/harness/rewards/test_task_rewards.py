@@ -1,5 +1,6 @@
 """Inspect's tasks as graders of single replies and as rewards: their own solver and scorer."""
 
+import json
 from pathlib import Path
 
 import anyio
@@ -48,6 +49,30 @@ def test_a_task_rewards_and_asks_what_its_solver_adds() -> None:
     assert {one.status for one in outcomes} == {Status.SCORED}
 
 
+def test_a_reply_is_graded_by_a_task_with_arguments(tmp_path: Path) -> None:
+    replies, out = tmp_path / "replies.jsonl", tmp_path / "out.jsonl"
+    replies.write_text('{"question_id": "4", "reply": "ANSWER: 5"}\n')
+    asked = ["grade", "--suite", f"{TASKS}@adding", "--replies", str(replies), "--out", str(out)]
+    assert main(asked) == 2  # the task has three questions by default
+    assert main([*asked, "-T", "n=5"]) == 0
+    assert json.loads(out.read_text().splitlines()[-1])["value"] == 1.0
+    assert grade(f"{TASKS}@adding", {"4": "ANSWER: 5"}, task_args={"n": 5})["4"].value == 1.0
+
+
+@pytest.mark.parametrize("command", ["run", "reward serve", "grade"])
+def test_an_argument_without_a_task_is_refused(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {"run": ["--log-dir", str(tmp_path / "run")], "grade": ["--replies", __file__]}
+    more["grade"] += ["--out", str(tmp_path / "out.jsonl")]
+    asked = [*command.split(), "--suite", "practice-integer", *more.get(command, ())]
+    assert main([*asked, "-T", "n=2"]) == 2
+    assert (
+        "-T n is an argument of an Inspect task, and no --suite is one" in capsys.readouterr().err
+    )
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_what_a_task_teaches_is_known_again_in_its_exam() -> None:
     task = TaskSuite(f"{TASKS.name}@adding", path=f"{TASKS}@adding")
     taught, exam = load_training_split(task.for_training()), load_split(task)
@@ -59,7 +84,7 @@ def test_what_a_task_teaches_is_known_again_in_its_exam() -> None:
 @pytest.mark.slow
 def test_a_reward_service_serves_a_task() -> None:
     name = f"{TASKS.name}@adding"
-    with started("--suite", f"{TASKS}@adding") as service:
+    with started("--suite", f"{TASKS}@adding", "-T", "n=2") as service:
         listed = get(f"{service.url}/questions?suite={name}")[1]
         items = [
             {"suite": name, "question": "0", "completion": text}
@@ -67,7 +92,7 @@ def test_a_reward_service_serves_a_task() -> None:
         ]
         status, scored = post(f"{service.url}/score", {"items": items})
     assert status == 200
-    assert listed["questions"] == ["0", "1", "2"]
+    assert listed["questions"] == ["0", "1"]
     assert [one["value"] for one in scored["outcomes"]] == [1.0, 0.0]
 
 
