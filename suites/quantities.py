@@ -83,7 +83,9 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
         return _converted(gold, answer)
     if gold.measured.percent != answer.measured.percent:
         number, percent = (answer, gold) if gold.measured.percent else (gold, answer)
-        return _close(number.value, percent.value) or _close(number.value, percent.value / 100)
+        same = _close(number.value, percent.value)  # not 0.25 for 0.25 %, which is 0.0025
+        same = same and (gold.measured.percent or abs(gold.value) >= 1)
+        return same or _close(number.value, percent.value / 100)
     if gold.whole and answer.whole:
         return gold.value == answer.value
     return _close(gold.value, answer.value)
