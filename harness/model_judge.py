@@ -365,6 +365,11 @@ def box_for_logs(
 
 
 def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
+    if facts.suite not in suites and (".py@" in facts.suite or "/" in facts.suite):
+        raise UserError(
+            f"{path.name} is of the Inspect task {facts.suite}, whose scorer only Inspect runs: "
+            "use `inspect score`."
+        )
     if facts.suite not in suites:
         raise UserError(
             f"{path.name} is of suite {facts.suite!r}, which this podium lacks. Install its "

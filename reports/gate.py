@@ -34,6 +34,8 @@ NUMBERS = {int, float, Decimal}
 NUMERIC = [col.name for col in fields(TableRow) if NUMBERS & {col.type, *get_args(col.type)}]
 INTERVALS = {"accuracy": "ci", "usd_per_query": "usd", "paired_diff": "paired"}
 """Column -> the prefix of the columns of its 95 % interval."""
+FRACTIONS = ("share", "points")
+"""Units of columns whose values lie between -1 and 1."""
 SURE = 1 - stats.LEVEL
 FORM = (
     "A rule has system, optionally suite, and either not_worse_than and points, or column and one "
@@ -134,6 +136,11 @@ def read_gate(path: Path) -> tuple[Gate, str]:
             near, every = did_you_mean(rule.column, NUMERIC), "podium report DIR --columns list"
             message = f"There is no numeric column {rule.column!r} for gate {path}"
             raise UserError(f"{near}{message}; `{every}` prints all.")
+        if rule.column and DECLARED[rule.column].unit in FRACTIONS and abs(rule.limit) > 1:
+            raise UserError(
+                f"Gate {path}: {rule.column} is a fraction of 1, so a limit of {rule.limit:g} "
+                f"decides nothing. For {rule.limit:g} %, write {rule.limit / 100:g}."
+            )
     return gate, sha256(content).hexdigest()
 
 

@@ -168,8 +168,8 @@ def find_job(
     drawn, spec = config.pool.drawn, read_pool(config.pool.name)
     if drawn and spec.label != "rehearsal":
         raise UserError(
-            f"[pool] drawn draws rehearsal workers, but pool {spec.name!r} is {spec.label}: leave "
-            "drawn out, or name a rehearsal pool."
+            f"The setting `drawn` of [pool] draws rehearsal workers, but pool {spec.name!r} is "
+            f"{spec.label}: remove `drawn`, or name a rehearsal pool."
         )
     spec = catalogue.draw_pools(drawn) if drawn else spec
     book = spec.book()

@@ -201,7 +201,7 @@ def refuse_changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             plain = name.removeprefix("config.")
             if key == "config" and plain in FREE:
                 continue
-            text = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}. Resume it as it began"
+            text = f"{plain} = {old.get(name)!r}, not {new.get(name)!r}. Use that value again"
             if plain.endswith("sha256"):
                 text = _another(plain, earlier)
             raise UserError(f"This run began with {text}, or begin anew with --out.")

@@ -429,7 +429,10 @@ class Reward:
         self._turns: RunVar[anyio.CapacityLimiter] = RunVar("podium reward")
         for name, suite in self._suites.items():
             if suite.needs_box and box is None and elsewhere is None:
-                raise UserError(f"Suite {name!r} runs programs: open a box and pass it as box=.")
+                raise UserError(
+                    f"Suite {name!r} runs programs in a sandbox: open one with `open_box` (podium) "
+                    "and pass it as box=."
+                )
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -210,7 +210,9 @@ def with_own(
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
     suites = _with_arguments(suites, request.task_args)
+    _refuse_namesakes(suites)
     cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
+    _refuse_namesakes(cards)
     names, options = {name: card.name for name, card in cards.items()}, request.system_options
     request = replace(
         request,
@@ -224,6 +226,20 @@ def with_own(
     every = ChainMap[str, Any](own_suites, cast(Any, catalogue.suites))  # lazy: makes dated suites
     systems = ChainMap[str, SystemCard](own_systems, cast(Any, catalogue.systems))
     return request, replace(catalogue, suites=every, systems=systems)
+
+
+def _refuse_namesakes(own: Mapping[str, Suite[Any] | SystemCard]) -> None:
+    """Raise UserError if two files (FILE.py@NAME) have a suite or a system of the same name."""
+    places: dict[str, str] = {}
+    for place, item in own.items():
+        if (
+            OWN in place
+            and Path(places.setdefault(item.name, place)).resolve() != Path(place).resolve()
+        ):
+            raise UserError(
+                f"{places[item.name]} and {place} are both called {item.name!r}, so their results "
+                "would be mixed: rename one."
+            )
 
 
 def is_task_name(name: str, catalogue: Catalogue) -> bool:

@@ -313,7 +313,8 @@ def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -
         if name != ANY_SINGLE and card.group != "frameworks" and not card.learns
         if ("recorded" in card.traits or not spec.replayed) and not card.needs & unmet
     ]
-    return [SINGLE, *(name for name in candidates if not why_unfit(name, catalogue, spec))]
+    fitting = (name for name in candidates if not why_unfit(name, catalogue, spec))
+    return [SINGLE, *(name for name in fitting if not why_unsuited(name, catalogue, suites))]
 
 
 def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:

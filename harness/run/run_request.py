@@ -216,8 +216,8 @@ class RequestReader:
         """Yield why some requested systems cannot run; keep the other systems in the job."""
         job, left_out = self.job, list[str]()
         names = self.request.systems
-        if self.request.settled:
-            names = tuple({row.system: None for row in job.experiment.entries})
+        if self.request.settled and job.stored:
+            names = tuple({row.system: None for row in job.stored.entries})
         elif not names and job.spec.label == "live":
             yield UNNAMED.format(job.spec.name, ", ".join(preflight.GROUPS))
             return

@@ -132,10 +132,8 @@ def write_routerarena(args: argparse.Namespace) -> int:
     for line in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
         say(line)
     say(f"Copy {args.out} over a checkout; add new entries of model_cost to theirs by hand, and")
-    say(
-        "the models to universal_model_names.py. Check: podium audit --routerarena FILE, which also"
-    )
-    say("reports questions that are not one of their whole splits (809, 8,400 or 420).")
+    say("the models to universal_model_names.py. Then `podium audit --routerarena FILE` checks it,")
+    say("also whether its questions are a complete split of RouterArena (809, 8,400 or 420).")
     return 0
 
 
@@ -153,7 +151,7 @@ def write_verifiers(args: argparse.Namespace) -> int:
 
     paths = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
     say(f"Wrote {', '.join(path.name for path in paths)} into {args.out}: README.md shows how to")
-    say("install it; then: vf-eval podium-practice --no-push, beside podium reward serve")
+    say("install it. While `podium reward serve` runs: vf-eval podium-practice --no-push")
     return 0
 
 

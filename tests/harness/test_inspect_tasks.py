@@ -228,6 +228,26 @@ def test_a_task_that_nobody_has_installed_is_refused(tmp_path: Path) -> None:
         run("nowhere/tau3", "single:a", pool=pool(tmp_path, server), log_dir=tmp_path, yes=True)
 
 
+def test_a_task_with_tools_needs_no_names_of_systems(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["run", "--suite", f"{TASKS}@looking", "--pool", "rehearsal-agents", "--dry-run"]
+    assert main([*asked, "--log-dir", str(tmp_path)]) == 0
+    planned = capsys.readouterr().out
+    assert "moa-lite" in planned
+    assert "oracle" not in planned
+
+
+@pytest.mark.slow
+def test_shards_play_a_task_with_tools(tmp_path: Path) -> None:
+    asked = ["run", "--suite", f"{TASKS}@looking", "--pool", "rehearsal-agents", "--yes"]
+    asked += ["--system", "single:steward", "--system", "moa-lite", "--shards", "2"]
+    assert main([*asked, "--log-dir", str(tmp_path / "run")]) == 0
+    runs, _ = load_runs([tmp_path / "run"])
+    assert sorted(len(played.attempts) for played in runs) == [2, 2]
+    assert audit(tmp_path / "run").ok
+
+
 @pytest.mark.parametrize("system", ["oracle", "all"])
 def test_who_plans_by_single_replies_has_no_place_in_a_task_with_tools(
     system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -236,6 +256,28 @@ def test_who_plans_by_single_replies_has_no_place_in_a_task_with_tools(
     assert main([*asked, "--log-dir", str(tmp_path), "--yes", "--dry-run"]) == 2 * (system != "all")
     said = " ".join("".join(capsys.readouterr()).split())
     assert "which foreign_tasks.py@looking cannot give: leave oracle out. It gives tools" in said
+
+
+def test_two_files_of_one_name_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / TASKS.name).write_text(TASKS.read_text())
+    names = [str(tmp_path / folder / f"{TASKS.name}@looking") for folder in ("x", "y")]
+    asked = ["run", "--suite", names[0], "--suite", names[1], "--system", "single:steward"]
+    assert main([*asked, "--pool", "rehearsal-agents", "--log-dir", str(tmp_path / "run")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{names[0]} and {names[1]} are both called 'foreign_tasks.py@looking'" in said
+
+
+def test_a_task_is_graded_again_by_inspect_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve(act) as server:
+        ran(tmp_path, server, "looking", "single:a")
+    assert main(["regrade", str(tmp_path / "run"), "--all"]) == 2
+    assert "of the Inspect task foreign_tasks.py@looking, whose scorer" in capsys.readouterr().err
 
 
 def test_a_scorer_that_returns_words_leaves_answers_unscored(tmp_path: Path) -> None:

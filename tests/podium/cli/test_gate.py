@@ -131,6 +131,9 @@ MISTAKES = {
     HOLDS.replace("integer", "intger"): "Did you mean 'practice-integer'? There is no suite",
     FAILS.replace("accuracy", "acuracy"): "Did you mean 'accuracy'? There is no numeric column",
     FAILS.replace("accuracy", "notes"): "There is no numeric column 'notes'",
+    FAILS.replace(
+        "0.9", "90"
+    ): "accuracy is a fraction of 1, so a limit of 90 decides nothing. For",
 }
 
 
