@@ -270,7 +270,7 @@ def test_a_reward_refuses_settings_that_mean_nothing_and_a_missing_box() -> None
     for wrong in ({"most": 0}, {"max_masked": 1.5}, {"timeout_s": 0.0}, {"timeout_s": math.nan}):
         with pytest.raises(UserError):
             RewardSettings(**wrong)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(UserError, match="open a box"):
+    with pytest.raises(UserError, match="open one with `open_box`"):
         Reward(exams(Ran()))
 
 
