@@ -6,7 +6,7 @@ are one workflow: `Answer.plan` has all steps, `Answer.noted["rounds"]` the step
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from inspect_ai.model import ChatMessage
@@ -15,6 +15,7 @@ from inspect_ai.solver import Solver, solver
 from podium.conductor import prompt
 from podium.conductor.guided_decoding import plan_regex
 from podium.conductor.parse import KEEP, Access, PlanFormat, join_rounds, plan_or_keep, read_plan
+from podium.harness.budget import usd_limit
 from podium.harness.errors import UserError, WorkerError
 from podium.harness.execute import Budget, execute
 from podium.harness.inspect_adapters import as_solver
@@ -349,7 +350,7 @@ def conductor_recursive(
         access=_one_of("access", access, Access),
         max_steps=max_steps,
     )
-    bounds = RoundLimits(rounds, max_calls, _dollars(max_usd))
+    bounds = RoundLimits(rounds, max_calls, usd_limit("max_usd", max_usd))
     return as_solver(conductor_system(form, retries=retries, rounds=bounds), pool)
 
 
@@ -358,13 +359,3 @@ def _one_of(name: str, value: Any, choice: Any) -> Any:
     if value not in allowed:
         raise UserError(f"{name} must be {' or '.join(allowed)}, not {value!r}.")
     return value
-
-
-def _dollars(amount: str | float | None) -> Decimal | None:
-    try:
-        usd = None if amount is None else Decimal(str(amount))
-    except InvalidOperation:
-        usd = Decimal("NaN")
-    if usd is not None and not usd.is_finite():
-        raise UserError(f"max_usd must be an amount in US dollars, not {amount!r}.")
-    return usd

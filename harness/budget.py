@@ -20,7 +20,8 @@ from typing import Protocol
 
 import anyio
 
-from podium.harness.errors import DayLimit, QuestionLimit, SpendLimit
+from podium.harness.errors import DayLimit, QuestionLimit, SpendLimit, UserError
+from podium.harness.files import decimal_of
 from podium.harness.prices import Book
 from podium.harness.prices.cost import Price, Service, cost
 from podium.harness.records import Usage
@@ -93,6 +94,21 @@ A_QUESTION = LimitName(
     "; to ask only such questions again, run the same command with a larger limit.",
     one="question",
 )
+
+
+def usd_limit(name: str, amount: Decimal | float | str | None) -> Decimal | None:
+    """Return a limit in US dollars; UserError if the amount is no number above 0.
+
+    >>> usd_limit("max_usd", 0.5), usd_limit("max_usd", None)
+    (Decimal('0.5'), None)
+    """
+    try:
+        limit = None if amount is None else decimal_of(str(amount))
+    except ValueError:
+        limit = ZERO
+    if limit is not None and not limit > 0:
+        raise UserError(f"{name} must be an amount in US dollars above 0, not {amount!r}.")
+    return limit
 
 
 @dataclass(slots=True)

@@ -24,6 +24,8 @@ from podium.harness.execute import first_failure
 MODEL = "podium/reply"
 """The model name in outputs that contain a given reply instead of a model's."""
 
+GIVES_TOOLS = "It gives tools to its model, and a single reply cannot call tools."
+
 ResultT = TypeVar("ResultT")
 
 
@@ -113,4 +115,4 @@ def _state(sample: Sample) -> TaskState:
 
 def _refuse_tools(state: TaskState) -> None:
     if state.tools:
-        raise UserError("It gives tools to its model, and a single reply cannot call tools.")
+        raise UserError(GIVES_TOOLS)

@@ -252,13 +252,19 @@ def publishable(metadata: Mapping[str, Any] | None) -> bool:
 def redacted_message(reason: str, showable: bool) -> str:
     """Return why something failed; only the kind of error unless `showable`.
 
-    A provider's message can quote its request.
+    A provider's message can quote its request; podium's own messages on limits and refusals do not.
 
     >>> redacted_message("WorkerError('sage gave no reply: ...')", False)
     'WorkerError (its text is withheld because it may quote a question; the log has it)'
     """
+    if showable or not reason or reason.startswith(OWN_ERRORS):
+        return reason
     withheld = "its text is withheld because it may quote a question; the log has it"
-    return reason if showable or not reason else f"{failure_kind(reason)} ({withheld})"
+    return f"{failure_kind(reason)} ({withheld})"
+
+
+OWN_ERRORS = ("SpendLimit(", "QuestionLimit(", "UserError(")
+"""How errors whose messages podium writes, without a text of the question, begin in a log."""
 
 
 def failure_kind(reason: str) -> str:

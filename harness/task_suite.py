@@ -148,15 +148,16 @@ class TaskSuite:
     def for_training(self) -> "TaskSuite":
         """Return the suite to train on; UserError if the task cannot grade single replies."""
         taught = replace(self, splits=("train",))
-        if reason := taught.why_not_single():
+        if taught.why_not_single:
             raise UserError(
                 f"{self.name} cannot grade a single reply: use `podium run --suite {self.name}`. "
-                f"{reason}"
+                f"{taught.why_not_single}"
             )
         return taught
 
+    @cached_property
     def why_not_single(self) -> str:
-        """Return why the task cannot grade a single reply, in one sentence; empty if it can."""
+        """Why the task cannot grade a single reply, in one sentence; empty if it can."""
         task = self._task  # its errors are not caught
         try:
             if task.sandbox or any(sample.sandbox for sample in task.dataset):

@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
+from podium.harness.budget import usd_limit
 from podium.harness.errors import PodiumError, SpendLimit, UserError, WorkerError
 from podium.harness.parallel import cores
 from podium.harness.records import READ_BY, Question
@@ -390,6 +391,7 @@ class RewardSettings:
     """Whether items refused at `max_usd` count for `max_masked`; False if training ends there."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "max_usd", usd_limit("max_usd", self.max_usd))
         if self.most is not None and self.most < 1:
             raise UserError(
                 f"`most`, the number of items scored at once, must be at least 1, not {self.most}."

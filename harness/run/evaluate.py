@@ -416,7 +416,7 @@ def failure_reasons(logs: Sequence[EvalLog]) -> tuple[str, ...]:
         if log.error and not errors:
             errors = [log.error.message]
         may = publishable(log.eval.metadata)
-        reasons.update(redacted_message(_sentence(error), may) for error in errors)
+        reasons.update(_sentence(redacted_message(error, may)) for error in errors)
     return tuple(
         f"{reason} ({pluralise(count, 'question')})" for reason, count in reasons.most_common()
     )

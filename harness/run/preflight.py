@@ -36,6 +36,7 @@ from podium.harness.run.catalogue import (
     split_k,
 )
 from podium.harness.run.experiment import Experiment
+from podium.harness.single_turn import GIVES_TOOLS
 from podium.harness.suite import PubliclyTested, Suite, moved_versions
 from podium.harness.system import Group, SystemCard, lacks_sandbox, missing_sandbox
 from podium.harness.task_suite import TaskSuite
@@ -280,14 +281,15 @@ CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 
 def why_unsuited(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
     """Return why a system cannot run on some suites, in one sentence; None if it can."""
-    if name == ORACLE:
-        turns = (suite for suite in suites if isinstance(suite, TaskSuite))
-        for suite, reason in ((suite, suite.why_not_single()) for suite in turns):
-            if reason:
-                return (
-                    f"{ORACLE} plans by the grades of single replies, which {suite.name} cannot "
-                    f"give: leave {ORACLE} out. {reason}"
-                )
+    acts = catalogue.card(name).acts
+    for suite in (suite for suite in suites if isinstance(suite, TaskSuite)):
+        if name == ORACLE and suite.why_not_single:
+            return (
+                f"{ORACLE} plans by the grades of single replies, which {suite.name} cannot give: "
+                f"leave {ORACLE} out. {suite.why_not_single}"
+            )
+        if acts == "no" and suite.why_not_single == GIVES_TOOLS:
+            return f"{name} answers in words only, and {suite.name} has tools: leave {name} out."
     mute = next((suite.name for suite in suites if not isinstance(suite, PubliclyTested)), None)
     if mute is None or "public tests" not in catalogue.card(name).needs:
         return None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from podium.cli.list_commands import boxes, controls, suite_versions, whole_catalogue
+from podium.harness.budget import usd_limit
 from podium.harness.errors import UserError
 from podium.harness.grade_file import grade_replies
 from podium.harness.pool_config import read_pool
@@ -38,8 +39,8 @@ class RunOptions(TypedDict, total=False):
     seed: int
     split: Split
     prompt: Prompt
-    max_usd: Decimal
-    max_usd_per_query: Decimal
+    max_usd: Decimal | float | str
+    max_usd_per_query: Decimal | float | str
     rpm: Mapping[str, int]
     box: str
     max_sandboxes: int
@@ -72,7 +73,8 @@ def run(
     `FILE.py@NAME`. Raises UserError, before any call, if something cannot run, or if workers are
     live (cost money) and neither `max_usd` nor `yes` is set; `yes` agrees to any cost.
     """
-    if not yes and not options.get("max_usd") and read_pool(pool).label == "live":
+    limits = {name: usd_limit(name, options.get(name)) for name in ("max_usd", "max_usd_per_query")}
+    if not yes and not limits["max_usd"] and read_pool(pool).label == "live":
         raise UserError(
             f"Pool {pool!r} is live, so a run costs money. Pass max_usd=Decimal(...) to limit it, "
             "or yes=True to agree to any cost (`podium run --dry-run` prints the maximum)."
@@ -83,7 +85,7 @@ def run(
         systems=tuple(system if isinstance(system, str) else system.name for system in system_list),
         pool=pool,
         log_dir=Path(log_dir),
-        **options,
+        **{**options, **limits},  # pyright: ignore[reportArgumentType]
     )
     objects = [item for item in (*suite_list, *system_list) if not isinstance(item, str)]
     return runs.run(*with_own(request, whole_catalogue(), objects), controls())

@@ -2,6 +2,7 @@
 
 import anyio
 from inspect_ai import Task, task
+from inspect_ai.agent import react
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.scorer import (
@@ -60,6 +61,12 @@ def looking(n: int = 2) -> Task:
         scorer=includes(),
         metadata={"publishable": True},
     )
+
+
+@task
+def reacting() -> Task:
+    """Tools that only the agent of the task knows, which asks its model itself."""
+    return Task(dataset=dataset("a", first=LOOK), solver=react(tools=[look()]), scorer=includes())
 
 
 @solver

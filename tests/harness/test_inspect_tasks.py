@@ -289,10 +289,20 @@ def test_a_scorer_that_returns_words_leaves_answers_unscored(tmp_path: Path) -> 
 
 def test_who_answers_in_words_only_is_asked_nothing_in_a_task_with_tools(tmp_path: Path) -> None:
     with serve(act) as server:
-        outcome = ran(tmp_path, server, "looking", "debate")
+        outcome = ran(tmp_path, server, "reacting", "debate")
+        with pytest.raises(UserError, match="debate answers in words only, and foreign_tasks"):
+            ran(tmp_path, server, "looking", "debate")
     assert not outcome.finished
     assert not server.bill.lines
     assert "debate answers in words only" in outcome.trouble[0]
+
+
+def test_a_limit_of_dollars_is_named_as_it_is(tmp_path: Path) -> None:
+    with serve(act) as server:
+        outcome = ran(tmp_path, server, "looking", "single:a", max_usd="0.000001")
+    assert not outcome.finished
+    assert "max" in outcome.trouble[0]
+    assert "withheld" not in outcome.trouble[0]
 
 
 @pytest.mark.parametrize(("task", "graded"), [("buying", [1.0]), ("judged_by_its_own", [None])])

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,25 @@ def test_a_run_in_python_is_agreed_to_by_an_argument(tmp_path: Path) -> None:
             )
         )
         assert agreed.finished
+
+
+def test_a_limit_in_python_may_be_a_float(tmp_path: Path) -> None:
+    with serve() as server:
+        where: dict[str, Any] = {"pool": write_pool(tmp_path, server), "log_dir": tmp_path / "run"}
+        stopped = copy_context().run(
+            lambda: podium.run("practice-integer", "single:olive", **where, max_usd=1e-9)
+        )
+    assert not stopped.finished
+    assert "--max-usd" in stopped.trouble[0]
+    assert server.bill.lines == []
+
+
+@pytest.mark.parametrize("amount", [0, -1.0, "much", float("nan"), True])
+def test_a_limit_in_python_is_an_amount(tmp_path: Path, amount: Any) -> None:
+    with pytest.raises(UserError, match="max_usd must be an amount in US dollars above 0, not"):
+        podium.run("practice-integer", "single:pip", log_dir=tmp_path / "run", max_usd=amount)
+    with pytest.raises(UserError, match="max_usd must be an amount in US dollars above 0, not"):
+        podium.RewardSettings(max_usd=amount)
 
 
 LIVE = """
