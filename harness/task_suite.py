@@ -8,7 +8,7 @@ metrics stay in the log. The data revision covers each question's id, input and 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -79,6 +79,11 @@ class TaskSuite:
         if reason := _unfit(task):
             raise UserError(f"The task {self.name} {reason}.")
         return task
+
+    @property
+    def unused(self) -> Set[str]:
+        """Names of arguments that the task does not have."""
+        return self.arguments.keys() - registry_params(self._task)
 
     @property
     def version(self) -> str:

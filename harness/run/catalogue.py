@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
@@ -168,7 +168,8 @@ def find_graders(
     `arguments`: arguments of suites that are Inspect tasks.
     """
     found = {name: find_named(registry, name, "suite") for name in names}
-    suites = _with_arguments(found, arguments).values()
+    suites = [*_with_arguments(found, arguments).values()]
+    refuse_unused(suites, arguments)
     return [suite.for_training() if isinstance(suite, TaskSuite) else suite for suite in suites]
 
 
@@ -207,7 +208,8 @@ def with_own(
     request: RunRequest, catalogue: Catalogue, extras: Sequence[Suite[Any] | SystemCard] = ()
 ) -> tuple[RunRequest, Catalogue]:
     """Return a request and catalogue with the user's suites and systems, and `extras`, added."""
-    suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
+    named = (*request.suites, *request.train_on)
+    suites = {name: load_own(name, "suite") for name in named if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
     suites = _with_arguments(suites, request.task_args)
     _refuse_namesakes(suites)
@@ -217,6 +219,7 @@ def with_own(
     request = replace(
         request,
         suites=tuple(suites[name].name if name in suites else name for name in request.suites),
+        train_on=tuple(suites[name].name if name in suites else name for name in request.train_on),
         systems=tuple(names.get(name, name) for name in request.systems),
         system_options={names.get(name, name): values for name, values in options.items()},
     )
@@ -226,6 +229,17 @@ def with_own(
     every = ChainMap[str, Any](own_suites, cast(Any, catalogue.suites))  # lazy: makes dated suites
     systems = ChainMap[str, SystemCard](own_systems, cast(Any, catalogue.systems))
     return request, replace(catalogue, suites=every, systems=systems)
+
+
+def refuse_unused(suites: Suites, arguments: Iterable[str]) -> None:
+    """Raise UserError for an argument that no Inspect task among the suites has."""
+    tasks = [suite for suite in suites if isinstance(suite, TaskSuite)]
+    for name in arguments:
+        if all(name in task.unused for task in tasks):
+            names = ", ".join(task.name for task in tasks)
+            raise UserError(
+                f"{names} has no argument {name!r}: correct -T {name}, or leave it out."
+            )
 
 
 def _refuse_namesakes(own: Mapping[str, Suite[Any] | SystemCard]) -> None:

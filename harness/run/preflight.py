@@ -447,7 +447,8 @@ def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue)
         if manifest_key(row.system) not in catalogue.systems:
             raise UserError(
                 f"{log_dir} has rows of {row.system!r}, a system that this version does not know. "
-                "Continue with the version that started the run, or name another --log-dir."
+                "If it is your own, add --system FILE.py@NAME; if not, continue with the version "
+                "that started the run."
             )
     for name, version in stored.suite_versions.items() if stored else ():
         now = catalogue.suites[name].version if name in catalogue.suites else version

@@ -199,7 +199,11 @@ def _evaluate(job: Job) -> RunOutcome:
     _note_openings(job)
     make_plans(job)
     outcome = evaluate.run_entries(job, log_dir)
-    if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
+    if not outcome.finished:
+        late = dict.fromkeys(name for suite in job.suites for name in job.missing(suite))
+        waits = f"{', '.join(late)}: begun when all other questions are answered"
+        outcome = replace(outcome, trouble=(*outcome.trouble, *([waits] if late else [])))
+    elif chosen := entries.deferred_entries(job, outcome):
         outcome = evaluate.run_entries(entries.with_new(job, chosen), log_dir)
     return outcome
 

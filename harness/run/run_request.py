@@ -35,6 +35,7 @@ from podium.harness.run.catalogue import (
     conductor_override,
     find_named,
     manifest_key,
+    refuse_unused,
     select_suites,
     variants_named,
 )
@@ -115,6 +116,7 @@ class RequestReader:
         stored = read_experiment(self.request.log_dir)
         preflight.refuse_moved(stored, self.request.log_dir, self.catalogue)
         self.job = self._named(spec, book, stored)
+        yield from reasons_of(refuse_unused, self.job.suites, self.request.task_args)
         yield from _changed_pool(self.job)
         yield from self._unusable_systems()
         options = self.request.system_options

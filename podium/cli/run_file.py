@@ -60,6 +60,9 @@ def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dic
         data = parse_toml(content)
     except ValueError as error:
         raise UserError(f"Run file {path} is not valid TOML: {error}. Correct it.") from error
+    for name, place in data.items():
+        if name in PLACES and (place == "" or "\0" in str(place)):
+            raise _wrong(path, name, "It names no place")
     values = _typed(path, data, KEYS)
     _typed(path, values.get("report", {}), REPORT, "report.")
     for name, value in values.items():

@@ -271,6 +271,21 @@ def test_two_files_of_one_name_are_refused(
     assert f"{names[0]} and {names[1]} are both called 'foreign_tasks.py@looking'" in said
 
 
+@pytest.mark.parametrize("command", ["run --log-dir run", "reward serve"])
+def test_an_argument_that_a_task_does_not_have_is_refused(
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = [*command.split(), "--suite", f"{TASKS}@adding", "-T", "m=2"]
+    assert main(asked) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "foreign_tasks.py@adding has no argument 'm': correct -T m" in said
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_a_task_is_graded_again_by_inspect_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

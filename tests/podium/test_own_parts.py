@@ -176,3 +176,38 @@ def test_a_workflow_is_carried_out_outside_a_run() -> None:
     workflow = podium.Workflow((podium.Step("sage"), podium.Step("abacus", reads="all")))
     answer = anyio.run(podium.execute, workflow, question.sealed(), pool)
     assert [reply.worker for reply in answer.replies] == ["sage", "abacus"]
+
+
+LESSONS = """
+
+@dataclass(frozen=True, slots=True)
+class Lessons(Letters):
+    name: str = "lessons"
+    splits: tuple[str, ...] = ("train", "eval")
+
+    def questions(self, split: str) -> list[podium.Question]:
+        first = 100 if split == "train" else 0
+        return [
+            podium.Question(
+                id=f"lessons-{number}",
+                text=podium.choice_text(f"What is {number} + 7?", OPTIONS),
+                kind="choice",
+                target="A",
+                metadata=podium.choice_metadata(OPTIONS),
+            )
+            for number in range(first, first + 20)
+        ]
+
+
+lessons = Lessons()
+"""
+
+
+def test_systems_learn_from_a_suite_of_a_users_own(tmp_path: Path) -> None:
+    (tmp_path / "lessons.py").write_text(MINE + LESSONS)
+    asked = ["run", "--suite", "practice-choice", "--system", "best-single", "--limit", "1"]
+    asked += ["--train-on", f"{tmp_path / 'lessons.py'}@lessons", "--display", "none"]
+    assert main([*asked, "--log-dir", str(tmp_path / "run")]) == 0
+    logs = [*(tmp_path / "run" / "selection").glob("*.eval")]
+    assert len(logs) == len(podium.read_pool("rehearsal").names)
+    assert all("lessons single-" in log.name for log in logs)

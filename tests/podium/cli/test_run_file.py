@@ -70,6 +70,8 @@ MISTAKES = {
     'limit = "5"': "limit has a wrong value. Input should be a valid integer.",
     "seed = -1": "seed has a wrong value. '-1' is not a whole number from 0 to 4294967295.",
     "rpm = { openai = 0 }": "rpm has a wrong value. '0' is not a whole number above 0",
+    'log_dir = ""': "log_dir has a wrong value. It names no place. Correct it.",
+    'log_dir = "a\\u0000b"': "log_dir has a wrong value. It names no place. Correct it.",
     "[report]\nvss = 1": "Did you mean 'vs'? There is no key 'vss'; ",
     "limit = 1": "The run has no --suite. Add it, or use a run file that has it.",
 }
