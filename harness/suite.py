@@ -263,7 +263,9 @@ def redacted_message(reason: str, showable: bool) -> str:
     return f"{failure_kind(reason)} ({withheld})"
 
 
-OWN_ERRORS = ("SpendLimit(", "QuestionLimit(", "UserError(")
+OWN_ERRORS = (
+    "SpendLimit(", "QuestionLimit(", "UserError(", "TypeError: the task's first scorer returns a ",
+)  # fmt: skip
 """How errors whose messages podium writes, without a text of the question, begin in a log."""
 
 

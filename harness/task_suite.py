@@ -147,7 +147,7 @@ class TaskSuite:
         return question
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
-        """Grade a reply by the task's first scorer; TypeError if its value is not a number."""
+        """Grade a reply by the task's first scorer; TypeError if its value is not in [0, 1]."""
         return _as_grade(score_of(self._task, self._samples[question.id], reply))
 
     def for_training(self) -> "TaskSuite":
@@ -261,14 +261,19 @@ def _as_number(score: Score | None) -> Score:
     return as_score(grade).model_copy(update={"metadata": {**grade.metadata, "parsed": True}})
 
 
+SCORER = "the task's first scorer returns "
+
+
 def _as_grade(score: Score | None) -> Grade:
     value = score.value if score else None
     if score is None or isinstance(value, dict | list):
         kind = "nothing" if score is None else f"a {type(value).__name__}"
-        raise TypeError(f"the task's first scorer returns {kind}, not one value")
+        raise TypeError(f"{SCORER}{kind}, not one value")
     if isinstance(value, str) and value not in VALUES and not _is_number(value):
-        raise TypeError(f"the task's first scorer returns the text {value[:40]!r}")
+        raise TypeError(f"{SCORER}the text {value[:40]!r}")
     number = value_to_float()(cast(Any, value))
+    if not 0 <= number <= 1:
+        raise TypeError(f"{SCORER}a value of {number:g}, and podium compares values from 0 to 1")
     return Grade(number, score.answer, score.explanation or "", score.metadata or {})
 
 

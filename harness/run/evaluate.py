@@ -188,8 +188,11 @@ class RunOutcome:
     @property
     def unscored(self) -> int:
         """Return the number of answers whose grading failed."""
-        scores = [score for log in self.logs if log.results for score in log.results.scores]
-        return sum(score.unscored_samples or 0 for score in scores)
+        results = [log.results.scores for log in self.logs if log.results]
+        # The scorers of a log grade the same answers.
+        return sum(
+            max((one.unscored_samples or 0 for one in scores), default=0) for scores in results
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,20 @@ def judged_in_words() -> Task:
     return Task(dataset=dataset("a"), solver=generate(), scorer=in_words())
 
 
+@scorer(metrics=[mean()])
+def in_stars() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value=7.0)
+
+    return score
+
+
+@task
+def judged_in_stars() -> Task:
+    """The scorer returns a number that is no share."""
+    return Task(dataset=dataset("a"), solver=generate(), scorer=in_stars())
+
+
 @task
 def unscored() -> Task:
     return Task(dataset=dataset("a"), solver=generate())

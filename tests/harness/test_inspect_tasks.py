@@ -20,6 +20,7 @@ from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import system_totals
 from podium.harness.records import PODIUM
 from podium.reports.audit import audit
+from podium.reports.report import write_report
 from tests.harness.foreign_tasks import LOOK, SEEN
 from tests.providers import CLIENTS_WARN
 from tests.providers.dialect import Asked
@@ -300,6 +301,15 @@ def test_a_scorer_that_returns_words_leaves_answers_unscored(tmp_path: Path) -> 
         outcome = ran(tmp_path, server, "judged_in_words", "single:a")
         again = ran(tmp_path, server, "judged_in_words", "single:a")
     assert (outcome.unscored, again.unscored, len(server.bill.lines)) == (1, 1, 1)
+
+
+def test_a_score_above_1_is_no_verdict_and_the_report_says_so(tmp_path: Path) -> None:
+    with serve(act) as server:
+        outcome = ran(tmp_path, server, "judged_in_stars", "single:a")
+    assert (outcome.unscored, len(server.bill.lines)) == (1, 1)
+    write_report([tmp_path / "run"], tmp_path / "report")
+    table = (tmp_path / "report" / "table.md").read_text()
+    assert "returns a value of 7, and podium compares values from 0 to 1" in table
 
 
 def test_who_answers_in_words_only_is_asked_nothing_in_a_task_with_tools(tmp_path: Path) -> None:
