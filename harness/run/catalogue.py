@@ -246,13 +246,11 @@ def _refuse_namesakes(own: Mapping[str, Suite[Any] | SystemCard]) -> None:
     """Raise UserError if two files (FILE.py@NAME) have a suite or a system of the same name."""
     places: dict[str, str] = {}
     for place, item in own.items():
-        if (
-            OWN in place
-            and Path(places.setdefault(item.name, place)).resolve() != Path(place).resolve()
-        ):
+        first = places.setdefault(item.name, place)
+        if OWN in place and Path(first).resolve() != Path(place).resolve():
             raise UserError(
-                f"{places[item.name]} and {place} are both called {item.name!r}, so their results "
-                "would be mixed: rename one."
+                f"{first} and {place} are both called {item.name!r}, so their results would be "
+                "mixed: rename one."
             )
 
 
@@ -268,10 +266,8 @@ def _with_arguments(suites: Mapping[str, Any], arguments: Mapping[str, Any]) -> 
             f"-T {next(iter(arguments))} is an argument of an Inspect task, and no --suite is one. "
             "Leave -T out."
         )
-    return {
-        **suites,
-        **{name: replace(suite, arguments=arguments) for name, suite in tasks.items()},
-    }
+    changed = {name: replace(suite, arguments=arguments) for name, suite in tasks.items()}
+    return {**suites, **changed}
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
