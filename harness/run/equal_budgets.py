@@ -73,7 +73,8 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
         if isinstance(suite, TaskSuite):
             yield (
                 f"{suite.name} is an Inspect task, which decides how many turns a question has, "
-                "but an equal budget covers one question and one answer. Leave --equal or the task out."
+                "but an equal budget covers one question and one answer. Leave --equal or the task "
+                "out."
             )
     if budget.unit == "seconds" and job.spec.label == "recorded":
         yield "Recorded replies have no duration. Leave --equal out, or name another unit."
