@@ -39,7 +39,7 @@ from podium.harness.usage import raw_usage, usage_of_reply
 
 
 class Unwritten(BaseException):
-    """Raised by a hook if a journal cannot be written; Inspect would ignore an `Exception`."""
+    """Raised by a hook if a journal or a meter fails; Inspect would ignore an `Exception`."""
 
 
 class NotAllowed(BaseException):
@@ -113,7 +113,7 @@ class _LedgerHooks(Hooks):
                 await call.goes_out()
             except SpendLimit as stop:
                 raise NotAllowed from stop
-            except OSError as error:
+            except Exception as error:  # no call goes out whose money cannot be counted
                 raise Unwritten from error
         elif data.task_name in PLAYED and not data.model_name.startswith(UNPAID):
             # The only exception by which a hook can stop a call.

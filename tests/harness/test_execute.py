@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -177,6 +177,14 @@ def test_a_run_that_has_spent_its_dollars_makes_no_further_call() -> None:
         answer(Workflow((Step("a"), Step("a", reads="all"))), pool)
     assert traffic.begun == ["a"]
     assert spend.spent == Decimal("15")
+
+
+def test_a_meter_that_fails_lets_no_call_out() -> None:
+    traffic = Traffic()
+    spend = Spend(book(a="1"), limit=cast(Any, "10"))  # a text, which cannot be calculated with
+    with pytest.raises(WorkerError, match="unsupported operand"):
+        answer(Workflow((Step("a"),)), timed_pool(traffic, spend, a=(0, "a")))
+    assert traffic.begun == []
 
 
 def test_an_unknown_worker_is_refused_with_the_known_ones() -> None:
