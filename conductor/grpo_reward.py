@@ -265,8 +265,8 @@ class PlanAnswerer:
             )
         if item.first and item.first not in self.firsts:
             raise UserError(
-                f"Question {item.question} has no first round {item.first!r} to continue. Leave "
-                "the item's `first` out."
+                f"An item of question {item.question} continues the first round {item.first!r}, "
+                "which does not exist. Remove `first` from this item."
             )
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:

@@ -173,7 +173,10 @@ class _VerdictSuite:  # no split has evaluation questions
         raise UserError(f"{self.name} has only recorded verdicts. Leave --problems out.")
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        raise UserError(f"{self.name} does not grade replies. Reward its plans by `VerdictReward`.")
+        raise UserError(
+            f"Suite {self.name} does not grade replies. To reward plans on it, use the class "
+            "`VerdictReward` (podium.conductor.verdict_reward)."
+        )
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:

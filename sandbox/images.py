@@ -250,7 +250,7 @@ def make_image(
         say(f"{recipe.image}: fetching {len(pinned_packages(recipe.requirements))} packages")
         fetch_wheels(recipe.requirements, target, folder)
         with Path(scratch, "context.tar").open("w+b") as context:
-            say(f"{recipe.image}: sending them to the engine")
+            say(f"{recipe.image}: sending the packages to the container engine")
             _write_context(context, Path(scratch))
             context.seek(0)
             made_of = {

@@ -93,9 +93,7 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
         if isinstance(suite, PracticeSuite):
             if window == UNSEEN:
                 return unseen(suite)
-            raise UserError(
-                f"There is no suite {name!r}. {plain!r} has one other suite, '{plain}@{UNSEEN}'."
-            )
+            raise UserError(f"There is no suite {name!r}. Use {plain!r} or '{plain}@{UNSEEN}'.")
         if not isinstance(suite, LiveCodeBench):
             raise UserError(
                 f"There is no suite {name!r}: the questions of {plain!r} have no dates. "

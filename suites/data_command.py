@@ -414,7 +414,7 @@ def _refusing_disk(folder: Path) -> Generator[None]:
             raise UserError(f"{full}. Free some space and run the same command again.") from error
         raise UserError(
             f"{folder} cannot be written ({error.strerror}). Give a writable folder with "
-            "--data, and the same in PODIUM_DATA for runs."
+            "--data, and set PODIUM_DATA to it for runs."
         ) from error
 
 

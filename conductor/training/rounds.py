@@ -70,7 +70,7 @@ def with_later_rounds(
     failed = f"; {len(plans.failed)} failed because of a worker and stay first rounds"
     failed = failed if plans.failed else ""
     kept = f"{len(plans.kept)} of {plans.asked} first plans were executed"
-    say(f"{kept}, so that later rounds can be taught on them{unread}{failed}.")
+    say(f"{kept}, so that later rounds can train on them{unread}{failed}.")
     later = [_later(row, plans) if place in again else row for place, row in enumerate(teach)]
     seconds = [_later(row, plans) for row in held_out]
     return later, [*held_out, *(row for row in seconds if row.first)]

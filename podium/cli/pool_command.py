@@ -219,7 +219,7 @@ def _model(model_id: str, url: str, variable: str, prefix: str = "") -> str:
     owner, _, model = path.partition("/") if model_id.startswith(OWN) else (provider, "", path)
     if not model:
         hint = "for a server of your own add --base-url URL and --key-variable VARIABLE"
-        raise UserError(f"{model_id!r} has no provider. Write openai/MODEL, ...; {hint}.")
+        raise UserError(f"{model_id!r} has no provider. Write PROVIDER/MODEL; {hint}.")
     if variable not in ("", f"{owner.upper().replace('-', '_')}_API_KEY"):
         fix = "Leave it out, or add --base-url URL with the server's own name of the model"
         raise UserError(f"The key for {model_id} is not read from {variable}. {fix}.")

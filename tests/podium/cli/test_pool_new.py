@@ -149,7 +149,7 @@ REFUSALS: dict[str, tuple[Sequence[str], str]] = {
     "a directory": (("dir.toml", *A), "dir.toml is a directory; name another FILE."),
     "no provider": (
         A,
-        "'m' has no provider. Write openai/MODEL, ...; for a server of your own add",
+        "'m' has no provider. Write PROVIDER/MODEL; for a server of your own add",
     ),
     "a typo": (("--worker", "a=opnai/m", "--no-drill"), "Did you mean 'openai'?"),
     "ours": (("--worker", "a=rehearsal/sage", "--no-drill"), "There is no provider 'rehearsal'"),
