@@ -372,8 +372,8 @@ def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
         )
     if facts.suite not in suites:
         raise UserError(
-            f"{path.name} is of suite {facts.suite!r}, which this podium lacks. Install its "
-            "package, or use the podium that ran it."
+            f"{path.name} is of suite {facts.suite!r}, which this podium lacks. If it is your "
+            "own, add --suite FILE.py@NAME; if not, install its package."
         )
     return with_prompt(suites[facts.suite], facts.prompt)
 

@@ -248,6 +248,8 @@ def spreadsheet_safe(value: Any) -> Any:
 def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: bool = False) -> None:
     """Print like `print`, without API keys; control and unencodable characters are escaped."""
     stream = file or sys.stdout
+    if stream is None:  # pyright: ignore[reportUnnecessaryComparison]: a closed stdout (`>&-`)
+        return
     line = escape_controls(without_keys(" ".join(map(str, texts)) + end))
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding))

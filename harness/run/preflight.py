@@ -47,6 +47,21 @@ TELEMETRY = "INSPECT_TELEMETRY"
 """Environment variable that names a function to which Inspect sends whole logs."""
 
 
+def why_unusable(log_dir: Path) -> Iterator[str]:
+    """Yield why Inspect would read a log directory's path as an address of another place."""
+    # Inspect opens paths by fsspec: it cuts `#` and `?` off, and decodes `%20`.
+    odd = re.search(r"^~|^\w+:/", str(log_dir)) or ODD.search(str(log_dir.absolute()))
+    if odd:
+        yield (
+            f"--log-dir {str(log_dir)!r} contains {odd[0]!r}, which Inspect reads as part of an "
+            "address. Name another --log-dir."
+        )
+
+
+ODD = re.compile(r"[#?\0-\x1f\x7f\ud800-\udfff]|%[0-9a-fA-F]{2}")
+"""What a local path may contain, but not the path of an Inspect log."""
+
+
 def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
     """Raise UserError for an unpublishable suite if another package's Inspect hook is active."""
     private = next((suite.name for suite in suites if not suite.publishable), None)

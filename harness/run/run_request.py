@@ -108,6 +108,7 @@ class RequestReader:
 
     def reasons(self, ready: bool = False) -> Iterator[str]:
         """Yield why the request is refused; if `ready`, also missing keys and prices."""
+        yield from preflight.why_unusable(self.request.log_dir)
         spec = read_pool(self.request.pool)
         spec = in_batches(spec) if self.request.batch else spec
         yield from batching.why_unbatched(spec)

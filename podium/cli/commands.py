@@ -82,12 +82,13 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
 
 
 def _remedy(place: object, args: argparse.Namespace) -> str:
-    """Return a hint to change the path argument that led to an error at `place`; empty if none."""
+    """Return a hint to change what led to an error at `place`; empty if none is known."""
     here = Path(str(place))
     for name, value in vars(args).items():
         if isinstance(value, Path) and (here.is_relative_to(value) or value.is_relative_to(here)):
             return f"; name another {'DIR' if name == 'dir' else '--' + name.replace('_', '-')}"
-    return ""
+    at_home = here.is_relative_to(Path.home())
+    return "; set XDG_DATA_HOME to a folder that can be written" if at_home else ""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -298,6 +299,7 @@ def redact(add: Arguments) -> None:
 def regrade(add: Arguments) -> None:
     """Grade logs again without asking any model."""
     add("dir DIR", "log directory", Path)
+    add.repeated("--suite FILE.py@NAME", "suite of your own in these logs; repeat")
     choice = Arguments(add.parser.add_mutually_exclusive_group())
     choice.flag("--unscored", "grade only answers without a score (default)")
     choice.flag("--all", "grade all answers again, for example after a change of a scorer")

@@ -2,9 +2,11 @@
 
 import argparse
 import sys
+from collections import ChainMap
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from podium.cli.arguments import taken
 from podium.cli.list_commands import boxes, whole_catalogue
@@ -13,6 +15,7 @@ from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable
 from podium.harness.ledger.manifest import FILE, write_manifest
 from podium.harness.model_judge import Remade, box_for_logs, older_graders, regrade_dir, remade_dir
+from podium.harness.run.catalogue import load_own
 from podium.harness.text import say
 
 
@@ -51,7 +54,9 @@ def redact_command(args: argparse.Namespace) -> int:
 
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade the answers in logs again; return 1 if an answer is still unscored, else 0."""
-    catalogue = whole_catalogue()
+    catalogue, own = whole_catalogue(), [load_own(name, "suite") for name in args.suite]
+    suites = ChainMap({suite.name: suite for suite in own}, cast(Any, catalogue.suites))
+    catalogue = replace(catalogue, suites=suites)
     with box_for_logs(args.dir, args.box, catalogue, args.max_sandboxes) as box:
         results = regrade_dir(args.dir, catalogue.suites, box, everything=args.all)
     for result in results:

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import anyio
@@ -176,6 +177,16 @@ def test_a_workflow_is_carried_out_outside_a_run() -> None:
     workflow = podium.Workflow((podium.Step("sage"), podium.Step("abacus", reads="all")))
     answer = anyio.run(podium.execute, workflow, question.sealed(), pool)
     assert [reply.worker for reply in answer.replies] == ["sage", "abacus"]
+
+
+def test_a_suite_of_a_users_own_is_graded_again_by_file_and_name(
+    file: Path, log_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied = copytree(log_dir, tmp_path / "run")
+    assert main(["regrade", str(copied), "--all"]) == 2
+    assert "If it is your own, add --suite FILE.py@NAME" in capsys.readouterr().err
+    assert main(["regrade", str(copied), "--all", "--suite", f"{file}@letters"]) == 0
+    assert "2 graded, 0 verdicts changed" in capsys.readouterr().out
 
 
 LESSONS = """

@@ -1,6 +1,8 @@
 """The command line: what it refuses, in one sentence each, and that nothing was touched."""
 
 import socket
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +19,7 @@ prices = "{prices}"
 name = "ada"
 model = "{model}"
 """
+LIMITED = ["run", "--suite", "practice-integer", "--system", "single:sage", "--limit", "1"]
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *argv: str | Path) -> str:
@@ -199,3 +202,34 @@ def test_max_usd_must_be_a_positive_amount(capsys: pytest.CaptureFixture[str], a
             ["run", "--suite", "aime25", "--log-dir", "x", "--max-usd", amount]
         )
     assert "US dollars" in capsys.readouterr().err
+
+
+def test_a_closed_standard_output_ends_no_command_early() -> None:
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "podium", "suites"]
+    ended = subprocess.run(closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_home_that_cannot_be_written_is_named_with_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", "/proc")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert main([*LIMITED, "--log-dir", str(tmp_path / "run"), "--display", "none"]) == 2
+    said = capsys.readouterr().err
+    assert "podium: /proc/.local" in said
+    assert "; set XDG_DATA_HOME to a folder that can be written\n" in said
+
+
+ODD = ("runs/run#3", "what?", "a%20b", "~/runs", "s3://bucket/run", "two\nlines", "\udcff")
+
+
+@pytest.mark.parametrize("place", ODD)
+def test_a_directory_that_inspect_would_read_as_another_is_refused(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "which Inspect reads as part of an address" in complaint(
+        capsys, *LIMITED, "--log-dir", place
+    )
+    assert [*tmp_path.iterdir()] == []
