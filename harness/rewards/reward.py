@@ -431,10 +431,8 @@ class Reward:
         self._turns: RunVar[anyio.CapacityLimiter] = RunVar("podium reward")
         for name, suite in self._suites.items():
             if suite.needs_box and box is None and elsewhere is None:
-                raise UserError(
-                    f"Suite {name!r} runs programs in a sandbox: open one with `open_box` (podium) "
-                    "and pass it as box=."
-                )
+                fix = "open one with `open_box` (podium) and pass it as box="
+                raise UserError(f"Suite {name!r} runs programs in a sandbox: {fix}.")
 
     def __reduce__(self) -> Any:
         raise TypeError(

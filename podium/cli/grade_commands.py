@@ -6,7 +6,7 @@ from collections import ChainMap
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from podium.cli.arguments import taken
 from podium.cli.list_commands import boxes, whole_catalogue
@@ -55,7 +55,7 @@ def redact_command(args: argparse.Namespace) -> int:
 def regrade_command(args: argparse.Namespace) -> int:
     """Grade the answers in logs again; return 1 if an answer is still unscored, else 0."""
     catalogue, own = whole_catalogue(), [load_own(name, "suite") for name in args.suite]
-    suites = ChainMap({suite.name: suite for suite in own}, cast(Any, catalogue.suites))
+    suites = ChainMap({suite.name: suite for suite in own}, catalogue.suites)
     catalogue = replace(catalogue, suites=suites)
     with box_for_logs(args.dir, args.box, catalogue, args.max_sandboxes) as box:
         results = regrade_dir(args.dir, catalogue.suites, box, everything=args.all)
