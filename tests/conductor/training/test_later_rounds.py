@@ -179,7 +179,7 @@ def test_rows_whose_first_plan_met_an_outage_stay_what_they_were_when_resumed(
     _, resumed, resumed_held_out = made(again)
     assert (resumed, resumed_held_out) == (rows, held_out)
     assert again.earlier == training.earlier
-    assert SAID[-1].startswith("6 of 7 first plans were executed, so that later rounds can be")
+    assert SAID[-1].startswith("6 of 7 first plans were executed, so that later rounds can train")
     assert "; 1 failed because of a worker" in SAID[-1]
 
 
