@@ -325,7 +325,7 @@ def test_what_an_earlier_run_left_of_another_file_is_not_gone_on_with_twice(tmp_
 
 def test_a_folder_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a file where a folder should be")
-    with pytest.raises(UserError, match=r"cannot be written .* with --data, and the same in PODIU"):
+    with pytest.raises(UserError, match=r"cannot be written .* with --data, and set PODIUM_DATA"):
         download("http://127.0.0.1:9/x", tmp_path / "a" / "b" / "x.zip", DIGEST, 9)
 
 

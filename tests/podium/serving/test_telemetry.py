@@ -364,5 +364,5 @@ def test_a_url_that_is_none_is_refused_with_one_that_is(url: str) -> None:
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "podium.serving.spans", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)  # as where it is not there
-    with pytest.raises(UserError, match=r"pip install 'podium\[otlp\]'"):
+    with pytest.raises(UserError, match=r"pip install '\.\[otlp\]'"):
         spans_to("http://localhost:4318", print)
