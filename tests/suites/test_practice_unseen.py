@@ -132,5 +132,5 @@ def test_only_practice_suites_have_an_unseen_exam() -> None:
 
 
 def test_another_exam_of_a_practice_suite_is_refused_by_the_one_there_is() -> None:
-    with pytest.raises(UserError, match="one other suite, 'practice-integer@unseen'"):
+    with pytest.raises(UserError, match="Use 'practice-integer' or 'practice-integer@unseen'"):
         SUITES["practice-integer@unsen"]

@@ -1,5 +1,6 @@
 """The command line: what it refuses, in one sentence each, and that nothing was touched."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -210,15 +211,13 @@ def test_a_closed_standard_output_ends_no_command_early() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_home_that_cannot_be_written_is_named_with_what_to_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("HOME", "/proc")
-    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    assert main([*LIMITED, "--log-dir", str(tmp_path / "run"), "--display", "none"]) == 2
-    said = capsys.readouterr().err
-    assert "podium: /proc/.local" in said
-    assert "; set XDG_DATA_HOME to a folder that can be written\n" in said
+def test_a_home_that_cannot_be_written_is_named_with_what_to_set(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "podium", *LIMITED, "--log-dir", str(tmp_path / "run")]
+    there = {**os.environ, "HOME": "/proc", "XDG_DATA_HOME": ""}
+    ended = subprocess.run(words, env=there, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "podium: /proc/.local" in ended.stderr
+    assert "; set XDG_DATA_HOME to a folder that can be written\n" in ended.stderr
 
 
 ODD = ("runs/run#3", "what?", "a%20b", "~/runs", "s3://bucket/run", "two\nlines", "\udcff")
