@@ -167,8 +167,8 @@ def find_graders(
 
     `arguments`: arguments of suites that are Inspect tasks.
     """
-    found = {name: find_named(registry, name, "suite") for name in names}
-    suites = [*_with_arguments(found, arguments).values()]
+    named = {name: find_named(registry, name, "suite") for name in names}
+    suites = [*_with_arguments(named, arguments).values()]
     refuse_unused(suites, arguments)
     return [suite.for_training() if isinstance(suite, TaskSuite) else suite for suite in suites]
 

@@ -188,11 +188,11 @@ class RunOutcome:
     @property
     def unscored(self) -> int:
         """Return the number of answers whose grading failed."""
-        results = [log.results.scores for log in self.logs if log.results]
-        # The scorers of a log grade the same answers.
+        results = (log.results.scores for log in self.logs if log.results)
+        counts = ([score.unscored_samples or 0 for score in scores] for scores in results)
         return sum(
-            max((one.unscored_samples or 0 for one in scores), default=0) for scores in results
-        )
+            max(of_log, default=0) for of_log in counts
+        )  # its scorers grade the same answers
 
 
 @dataclass(frozen=True, slots=True)
