@@ -83,8 +83,8 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
         return _converted(gold, answer)
     if gold.measured.percent != answer.measured.percent:
         number, percent = (answer, gold) if gold.measured.percent else (gold, answer)
-        same = _close(number.value, percent.value)  # not 0.25 for 0.25 %, which is 0.0025
-        same = same and (gold.measured.percent or abs(gold.value) >= 1)
+        whole = gold.measured.percent or abs(number.value) >= 1  # 0.25 % is 0.0025, not 0.25
+        same = whole and _close(number.value, percent.value)
         return same or _close(number.value, percent.value / 100)
     if gold.whole and answer.whole:
         return gold.value == answer.value

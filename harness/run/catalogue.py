@@ -167,8 +167,8 @@ def find_graders(
 
     `arguments`: arguments of suites that are Inspect tasks.
     """
-    named = {name: find_named(registry, name, "suite") for name in names}
-    suites = [*_with_arguments(named, arguments).values()]
+    named = (find_named(registry, name, "suite") for name in names)
+    suites = [_with_arguments(suite, arguments) for suite in named]
     refuse_unused(suites, arguments)
     return [suite.for_training() if isinstance(suite, TaskSuite) else suite for suite in suites]
 
@@ -211,7 +211,7 @@ def with_own(
     named = (*request.suites, *request.train_on)
     suites = {name: load_own(name, "suite") for name in named if OWN in name}
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, catalogue)}
-    suites = _with_arguments(suites, request.task_args)
+    suites = {name: _with_arguments(suite, request.task_args) for name, suite in suites.items()}
     _refuse_namesakes(suites)
     cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
     _refuse_namesakes(cards)
@@ -235,6 +235,10 @@ def refuse_unused(suites: Suites, arguments: Iterable[str]) -> None:
     """Raise UserError for an argument that no Inspect task among the suites has."""
     tasks = [suite for suite in suites if isinstance(suite, TaskSuite)]
     for name in arguments:
+        if not tasks:
+            raise UserError(
+                f"-T {name} is an argument of an Inspect task, and no --suite is one. Leave -T out."
+            )
         if all(name in task.unused for task in tasks):
             names = ", ".join(task.name for task in tasks)
             raise UserError(
@@ -259,15 +263,8 @@ def is_task_name(name: str, catalogue: Catalogue) -> bool:
     return "/" in name and OWN not in name and name not in catalogue.suites
 
 
-def _with_arguments(suites: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    tasks = {name: suite for name, suite in suites.items() if isinstance(suite, TaskSuite)}
-    if arguments and not tasks:
-        raise UserError(
-            f"-T {next(iter(arguments))} is an argument of an Inspect task, and no --suite is one. "
-            "Leave -T out."
-        )
-    changed = {name: replace(suite, arguments=arguments) for name, suite in tasks.items()}
-    return {**suites, **changed}
+def _with_arguments(suite: Any, arguments: Mapping[str, Any]) -> Any:
+    return replace(suite, arguments=arguments) if isinstance(suite, TaskSuite) else suite
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:

@@ -190,9 +190,8 @@ class RunOutcome:
         """Return the number of answers whose grading failed."""
         results = (log.results.scores for log in self.logs if log.results)
         counts = ([score.unscored_samples or 0 for score in scores] for scores in results)
-        return sum(
-            max(of_log, default=0) for of_log in counts
-        )  # its scorers grade the same answers
+        # The scorers of a log grade the same answers.
+        return sum(max(of_log, default=0) for of_log in counts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,17 +296,17 @@ CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 
 def why_unsuited(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
     """Return why a system cannot run on some suites, in one sentence; None if it can."""
-    acts = catalogue.card(name).acts
-    for suite in (suite for suite in suites if isinstance(suite, TaskSuite)):
-        if name == ORACLE and suite.why_not_single:
+    card, tasks = catalogue.card(name), [s for s in suites if isinstance(s, TaskSuite)]
+    for task in tasks:
+        if name == ORACLE and task.why_not_single:
             return (
-                f"{ORACLE} plans by the grades of single replies, which {suite.name} cannot give: "
-                f"leave {ORACLE} out. {suite.why_not_single}"
+                f"{ORACLE} plans by the grades of single replies, which {task.name} cannot give: "
+                f"leave {ORACLE} out. {task.why_not_single}"
             )
-        if acts == "no" and suite.why_not_single == GIVES_TOOLS:
-            return f"{name} answers in words only, and {suite.name} has tools: leave {name} out."
+        if card.acts == "no" and task.why_not_single == GIVES_TOOLS:
+            return f"{name} answers in words only, and {task.name} has tools: leave {name} out."
     mute = next((suite.name for suite in suites if not isinstance(suite, PubliclyTested)), None)
-    if mute is None or "public tests" not in catalogue.card(name).needs:
+    if mute is None or "public tests" not in card.needs:
         return None
     return (
         f"{name} needs a suite whose questions show tests, but {mute!r} shows none. Leave one of "

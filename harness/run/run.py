@@ -200,9 +200,10 @@ def _evaluate(job: Job) -> RunOutcome:
     make_plans(job)
     outcome = evaluate.run_entries(job, log_dir)
     if not outcome.finished:
-        late = dict.fromkeys(name for suite in job.suites for name in job.missing(suite))
-        waits = f"{', '.join(late)}: begun when all other questions are answered"
-        outcome = replace(outcome, trouble=(*outcome.trouble, *([waits] if late else [])))
+        missing = (name for suite in job.suites for name in job.missing(suite))
+        if late := ", ".join(dict.fromkeys(missing)):
+            waits = f"{late}: begun when all other questions are answered"
+            outcome = replace(outcome, trouble=(*outcome.trouble, waits))
     elif chosen := entries.deferred_entries(job, outcome):
         outcome = evaluate.run_entries(entries.with_new(job, chosen), log_dir)
     return outcome

@@ -137,6 +137,6 @@ def grade(
     Programs run in the sandbox `box`; `task_args` are arguments of a suite that is an Inspect task.
     Raises UserError for an unknown question.
     """
-    suites = whole_catalogue().suites
-    grader = find_grader(suites, suite, task_args) if isinstance(suite, str) else suite
-    return grade_replies(grader, replies, boxes(), Path(problems) if problems else None, box)
+    if isinstance(suite, str):
+        suite = find_grader(whole_catalogue().suites, suite, task_args)
+    return grade_replies(suite, replies, boxes(), Path(problems) if problems else None, box)

@@ -147,7 +147,8 @@ def test_a_first_round_that_is_not_there_is_refused_before_anything_is_done() ->
     reward = Reward(train(Toy()), answer)
     lost = RewardItem("toy", "train-0", SOLVE, first="nowhere")
     stranger = RewardItem("toy", "train-0", SOLVE, workers=("zoe",))
-    for item, named in ((lost, "the first round 'nowhere'"), (stranger, "no worker 'zoe'")):
+    absent = "continues the first round 'nowhere', which does not exist"
+    for item, named in ((lost, absent), (stranger, "no worker 'zoe'")):
         with pytest.raises(UserError, match=named):
             anyio.run(reward.score, [item])
 

@@ -91,7 +91,9 @@ def test_whom_no_pool_can_show_is_refused() -> None:
 
 
 def test_a_pool_of_real_models_is_not_drawn() -> None:
-    with pytest.raises(UserError, match="draws rehearsal workers, but pool 'paper-constr"):
+    with pytest.raises(
+        UserError, match=r"`drawn` of \[pool\] draws rehearsal workers, but pool 'pa"
+    ):
         job(name="paper-constrained")
 
 
