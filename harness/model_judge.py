@@ -365,17 +365,17 @@ def box_for_logs(
 
 
 def _suite_of(facts: RunFacts, path: Path, suites: Suites) -> Suite[Any]:
-    if facts.suite not in suites and (".py@" in facts.suite or "/" in facts.suite):
+    if facts.suite in suites:
+        return with_prompt(suites[facts.suite], facts.prompt)
+    if ".py@" in facts.suite or "/" in facts.suite:
         raise UserError(
             f"{path.name} is of the Inspect task {facts.suite}, whose scorer only Inspect runs: "
             "use `inspect score`."
         )
-    if facts.suite not in suites:
-        raise UserError(
-            f"{path.name} is of suite {facts.suite!r}, which this podium lacks. If it is your "
-            "own, add --suite FILE.py@NAME; if not, install its package."
-        )
-    return with_prompt(suites[facts.suite], facts.prompt)
+    raise UserError(
+        f"{path.name} is of suite {facts.suite!r}, which this podium lacks. If it is your own, add "
+        "--suite FILE.py@NAME; if not, install its package."
+    )
 
 
 def retry_ungraded(log_dir: Path, suites: Suites, spec: PoolSpec, spend: Spend) -> None:

@@ -259,7 +259,7 @@ _CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
 _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
 _IS_WRONG = expanded("{IS_WRONG}")
 _FIRST = re.compile(r"\S+")
-_TAG_AHEAD = re.compile(r"\A\s*<\w+>|\A[\s.$*]*[\"\u201d]\s*[\u2014\u2013-]+[^\n]{0,80}(?=\n)")
+_TAG_OR_SOURCE = re.compile(r"\A\s*<\w+>|\A[\s.$*]*[\"\u201d]\s*[\u2014\u2013-]+[^\n]{0,80}(?=\n)")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 MOST_WORDS = 3  # Maximum words of a value; a longer text is a sentence
 
@@ -350,7 +350,7 @@ def stand_together(reply: str, earlier: Statement, later: Statement) -> bool:
 def withdrawn(reply: str, statement: Statement) -> str:
     """Return the rule by which later text retracts the last statement; or "" if it stands."""
     behind = _ends(reply[statement.end :])
-    remaining = _TAG_AHEAD.sub("", behind).lstrip(" .!*$\n")
+    remaining = _TAG_OR_SOURCE.sub("", behind).lstrip(" .!*$\n")
     if not remaining:
         return ""
     following = SENTENCE_END.split(remaining, maxsplit=1)[0]

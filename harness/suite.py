@@ -263,9 +263,9 @@ def redacted_message(reason: str, showable: bool) -> str:
     return f"{failure_kind(reason)} ({withheld})"
 
 
-OWN_ERRORS = (
-    "SpendLimit(", "QuestionLimit(", "UserError(", "TypeError: the task's first scorer returns a ",
-)  # fmt: skip
+FIRST_SCORER = "the task's first scorer returns "
+"""How podium's message on a score that is no grade begins."""
+OWN_ERRORS = ("SpendLimit(", "QuestionLimit(", "UserError(", f"TypeError: {FIRST_SCORER}a ")
 """How errors whose messages podium writes, without a text of the question, begin in a log."""
 
 

@@ -39,7 +39,7 @@ from podium.harness.ledger.hooks import refuse_calls_past_ledger
 from podium.harness.ledger.recorder import TaskJournal
 from podium.harness.records import BARE, PODIUM, Grade, Question
 from podium.harness.single_turn import asked_of, score_of
-from podium.harness.suite import NONE_PUBLISHED, Card, Split
+from podium.harness.suite import FIRST_SCORER, NONE_PUBLISHED, Card, Split
 from podium.harness.text import columns, first_line, records
 
 UNKNOWN = "unknown"
@@ -261,19 +261,18 @@ def _as_number(score: Score | None) -> Score:
     return as_score(grade).model_copy(update={"metadata": {**grade.metadata, "parsed": True}})
 
 
-SCORER = "the task's first scorer returns "
-
-
 def _as_grade(score: Score | None) -> Grade:
     value = score.value if score else None
     if score is None or isinstance(value, dict | list):
         kind = "nothing" if score is None else f"a {type(value).__name__}"
-        raise TypeError(f"{SCORER}{kind}, not one value")
+        raise TypeError(f"{FIRST_SCORER}{kind}, not one value")
     if isinstance(value, str) and value not in VALUES and not _is_number(value):
-        raise TypeError(f"{SCORER}the text {value[:40]!r}")
+        raise TypeError(f"{FIRST_SCORER}the text {value[:40]!r}")
     number = value_to_float()(cast(Any, value))
     if not 0 <= number <= 1:
-        raise TypeError(f"{SCORER}a value of {number:g}, and podium compares values from 0 to 1")
+        raise TypeError(
+            f"{FIRST_SCORER}a value of {number:g}, and podium compares values from 0 to 1"
+        )
     return Grade(number, score.answer, score.explanation or "", score.metadata or {})
 
 

@@ -322,8 +322,8 @@ def ours(catalogue: Catalogue) -> dict[str, SystemCard]:
 
 def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -> list[str]:
     """Return podium's systems that fit a pool, single models first; none trained, no frameworks."""
-    tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
-    unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
+    # With suites, `why_unsuited` decides on public tests.
+    unmet = {"train", "match", "sandbox"} | (set[str]() if suites else {"public tests"})
     candidates = [
         name
         for name, card in ours(catalogue).items()
